@@ -127,7 +127,8 @@ def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
 def scores(cell: Cell, seed: int, full: bool) -> list[dict[str, Any]]:
     """One row per method; ours is whichever measurement the engine chooses."""
     import privtraj as pt
-    from privtraj.measures.registry import choose_measure
+    from privtraj.measures.registry import measure_for
+    from privtraj.recipe import Recipe
 
     warnings.simplefilter("ignore")
     data, others = people_and_truth(cell, seed)
@@ -156,7 +157,7 @@ def scores(cell: Cell, seed: int, full: bool) -> list[dict[str, Any]]:
         pairs = zip(np.swapaxes(paths, 0, 1), truth, strict=True)
         value = np.mean([squared_w2(people, *points) for people, points in pairs])
         rows.append({**row, "squared_w2": value, "seconds": seconds})
-        if name == choose_measure(d).name:
+        if name == measure_for(Recipe(), d).name:
             rows.append({**rows[-1], "method": "ours"})
     return rows
 

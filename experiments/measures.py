@@ -7,7 +7,7 @@ Cases are random populations of experiments/families.py, with so many features, 
 at five listed times or at any time, epsilon .5, 1 or 4, delta 1e-5. Both measurements fit the same
 records. Squared W2 (exact optimal transport, mean over five times) between 500 released people and
 600 points that represent 16,000 others. Printed is gradients / counts: the geometric mean, and in
-how many cases it is below 1. `choose_measure` draws its line where the known families cross 1, and
+how many cases it is below 1. `measure_for` draws its line where the known families cross 1, and
 the others had no part in it.
 """
 

@@ -99,7 +99,7 @@ def test_a_metric_is_one_file(module, monkeypatch):
 
 def test_a_command_is_a_module_and_its_entry(module, model, tmp_path, monkeypatch, capsys):
     features = module("cli/features.py")
-    monkeypatch.setattr(entry, "full_parser", lambda: parser(features.add))
+    monkeypatch.setattr(entry, "full_parser", lambda: parser(features.features))
     model.save(tmp_path / "a.privtraj", not_private=True)
     assert cli.main(["features", str(tmp_path / "a.privtraj"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["features"] == list(model.features)

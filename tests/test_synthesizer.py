@@ -16,7 +16,7 @@ from privtraj import (
 )
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.measures.counts import Counts
-from privtraj.measures.registry import choose_measure
+from privtraj.measures.registry import measure_for
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.recipe import SMALLEST_EPSILON
 
@@ -633,7 +633,7 @@ def test_with_a_large_budget_the_marginals_are_close_to_the_truth(three_modes, o
 
 
 def test_low_dimensions_count_and_high_dimensions_descend():
-    chosen = [choose_measure(d).name for d in range(1, 11)]
+    chosen = [measure_for(TrajectorySynthesizer(), d).name for d in range(1, 11)]
     assert chosen == ["counts"] * 2 + ["gradients"] * 8  # experiments/measures.py
 
 

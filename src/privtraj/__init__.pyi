@@ -27,11 +27,11 @@ from .model.model import load as load
 from .model.paths import Paths as Paths
 from .motion import reference as reference
 from .motion.diffusions import Brownian as Brownian
-from .motion.diffusions import Drift as Drift
-from .motion.diffusions import Learned as Learned
 from .motion.diffusions import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from .motion.growth import Growth as Growth
+from .motion.reference import Drift as Drift
 from .motion.reference import Inertia as Inertia
+from .motion.reference import Learned as Learned
 from .privacy.certificate import Certificate as Certificate
 from .privacy.ledger_file import LedgerFile as LedgerFile
 from .privacy.signatures import new_key as new_key

@@ -36,7 +36,6 @@ from privtraj.report.people import bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from privtraj.assess.plan import Forecast
@@ -91,19 +90,6 @@ def _date_marks() -> tuple[Any, Any]:
     return locator, ConciseDateFormatter(locator)
 
 
-def _mark(axis: Axis, dated: bool, most: int | None = None) -> None:
-    """Marks of an axis that follow whoever moves or enlarges the plot; of numbers, at most so many
-    where that is said."""
-    if dated:
-        locator, formatter = _date_marks()
-        axis.set_major_locator(locator)
-        axis.set_major_formatter(formatter)
-    elif most is not None:
-        from matplotlib.ticker import MaxNLocator
-
-        axis.set_major_locator(MaxNLocator(most))
-
-
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
@@ -112,58 +98,70 @@ def _axes(ax: Axes | None) -> Axes:
     return pyplot.subplots(layout="constrained")[1]
 
 
+def _legend(ax: Axes, *which: Any, **where: Any) -> None:
+    ax.legend(*which, fontsize=8.5, frameon=False, **where)
+
+
 # People ----------------------------------------------------------------------------------------
 
 
 class _Shown:
     """Sampled people as they are drawn, their times in order.
 
-    times: (q,) numbers or datetime64.  values: (n, q, d), NaN where people are not there; dates in
-    days since 1970, as matplotlib counts.
+    values: {name: (n, q)} of time and of the features, NaN where people are not there; dates in
+    days since 1970, as matplotlib counts.  dates: names of those.
     """
 
     def __init__(self, source: Any) -> None:
-        if not isinstance(source, Paths):
-            model = _model(source)
-            knots = model.numeric_times
+        if isinstance(source, TrajectoryModel):
+            knots, datetime = source.numeric_times, source.datetime
             times = np.union1d(np.linspace(knots[0], knots[-1], 101), knots)
-            source = model.sample(_PEOPLE, as_user_times(times, model.datetime), seed=0)
+            source = source.sample(_PEOPLE, as_user_times(times, datetime), seed=0)
+        if not isinstance(source, Paths):
+            raise InputError("a plot of people takes the paths of a sample, or a model")
         order = np.argsort(source.numeric_times, kind="stable")
-        self.paths, self.times = source, source.times[order]
-        self.numeric_times = source.numeric_times[order]
+        there = np.where(source.present[..., None], source.values, np.nan)[:, order]
+        times = np.broadcast_to(source.numeric_times[order], there.shape[:2])
+        self.paths, self.time = source, source.time_name
         self.columns = {column.name: column for column in source.columns}
-        values = np.where(source.present[..., None], source.values, np.nan)[:, order]
-        self.values = values / [DAY if self.dated(name) else 1.0 for name in source.features]
-
-    def dated(self, name: str) -> bool:
-        """Whether an axis of this name, of a feature or of time, is one of dates."""
-        if name in self.paths.features:
-            return isinstance(self.columns.get(name), Date)
-        return self.paths.datetime
+        named = zip(source.features, np.moveaxis(there, 2, 0), strict=True)
+        self.values = {self.time: times, **dict(named)}
+        self.dates = {name for name, column in self.columns.items() if isinstance(column, Date)}
+        if source.datetime and self.time not in source.features:
+            self.dates.add(self.time)
+        for name in self.dates:
+            self.values[name] = self.values[name] / DAY
+        self.times = times[0] / (DAY if source.datetime else 1.0)
 
     def category(self, name: str) -> Category | None:
         """The column of this name, if it is a category."""
         column = self.columns.get(name)
         return column if isinstance(column, Category) else None
 
-    def of(self, name: str) -> Floats:
-        """(n, q) of a feature or of time, as they are drawn."""
-        if name in self.paths.features:
-            return self.values[..., self.paths.features.index(name)]
-        times = self.numeric_times / (DAY if self.paths.datetime else 1.0)
-        return np.broadcast_to(times, self.values.shape[:2])
-
     def jumps(self, name: str) -> NDArray[np.bool_]:
         """(n, q - 1) where an angle passes its end, and a line is broken."""
         column = self.columns.get(name)
         period = column.period if isinstance(column, Angle) else np.inf
-        return np.abs(np.diff(self.of(name))) > period / 2
+        return np.abs(np.diff(self.values[name])) > period / 2
 
-    def check_known(self, names: Sequence[str], *others: str) -> None:
+    def check_known(self, names: Sequence[str], known: Sequence[str]) -> None:
         for name in names:
-            known = (*self.paths.features, *others)
             if name not in known:
                 raise InputError(f"there is no '{name}' to draw: choose among {', '.join(known)}")
+
+    def decorate(self, axes: Axes, across: str, up: str, label: str = "") -> None:
+        """As `decorate`, with marks of dates and few marks of time, which follow whoever moves or
+        enlarges the plot.  label: of the axis upwards, if not its name."""
+        from matplotlib.ticker import MaxNLocator
+
+        for axis, name in ((axes.xaxis, across), (axes.yaxis, up)):
+            if name in self.dates:
+                locator, formatter = _date_marks()
+                axis.set_major_locator(locator)
+                axis.set_major_formatter(formatter)
+            elif name == self.time:
+                axis.set_major_locator(MaxNLocator(5))
+        decorate(axes, _literal(across), label or _literal(up))
 
 
 def paths(
@@ -180,14 +178,12 @@ def paths(
     over time. Places on a map, such as lon and lat or x and y, keep their proportions, and coasts
     and borders stand behind longitude and latitude.
     """
-    from matplotlib.collections import LineCollection
-
     shown = _Shown(source)
-    features, time = shown.paths.features, shown.paths.time_name
+    features, time = shown.paths.features, shown.time
     usual = [name for name in features if not shown.category(name)] or list(features)
     across = x or (usual[0] if len(usual) > 1 and y != usual[0] else time)
     up = y or next((name for name in usual if name != across), usual[0])
-    shown.check_known((across, up), time)
+    shown.check_known((across, up), (*features, time))
     for name in (across, up):
         if shown.category(name):
             raise InputError(
@@ -196,36 +192,38 @@ def paths(
     ax, count = _axes(ax), len(shown.paths)
     people = np.unique(np.linspace(0, count - 1, min(count, n)).round().astype(int))
     if across == time:
-        for line, jumps in zip(shown.of(up)[people], shown.jumps(up)[people], strict=True):
+        for line, jumps in zip(shown.values[up][people], shown.jumps(up)[people], strict=True):
             gaps = np.flatnonzero(jumps) + 1
-            broken = np.insert(line, gaps, np.nan)
-            ax.plot(
-                np.insert(shown.times, gaps, shown.times[gaps]), broken, BLUE, lw=0.8, alpha=0.5
-            )
-        _mark(ax.xaxis, shown.paths.datetime, most=5)
-    else:  # in pieces, each in the colour of its time
-        lines = np.stack([shown.of(across), shown.of(up)], axis=2)[people]  # (n, q, 2)
-        pieces = np.stack([lines[:, :-1], lines[:, 1:]], axis=2)
-        jumps = shown.jumps(across)[people] | shown.jumps(up)[people]
-        whole = ~(np.isnan(pieces).any(axis=(2, 3)) | jumps)  # there at both times
-        coloured = LineCollection(list(pieces[whole]), cmap="viridis", lw=0.9, alpha=0.6)
-        times = shown.of(time)[people]
-        coloured.set_array(((times[:, :-1] + times[:, 1:]) / 2)[whole])
-        coloured.set_clim(times[0, 0], times[0, -1])
-        ax.add_collection(coloured)
-        ax.autoscale_view()
-        locator, formatter = _date_marks() if shown.paths.datetime else (None, None)
-        marks: dict[str, Any] = {"ticks": locator, "format": formatter}
-        bar: Any = ax.figure.colorbar(coloured, ax=ax, pad=0.02, aspect=28, **marks)
-        if bar.solids is not None:
-            bar.solids.set_alpha(1)
-        bar.outline.set_visible(False)
-        bar.set_label(_literal(time), fontsize=10, color=INK)
+            at = np.insert(shown.times, gaps, shown.times[gaps])
+            ax.plot(at, np.insert(line, gaps, np.nan), BLUE, lw=0.8, alpha=0.5)
+    else:
+        _draw_pieces(ax, shown, people, across, up)
         maps.draw_map(ax, shown.paths, across, up)
-        _mark(ax.xaxis, shown.dated(across))
-    decorate(ax, _literal(across), _literal(up))
-    _mark(ax.yaxis, shown.dated(up))
+    shown.decorate(ax, across, up)
     return ax
+
+
+def _draw_pieces(ax: Axes, shown: _Shown, people: NDArray[Any], across: str, up: str) -> None:
+    """Lines of people in pieces, each in the colour of its time, and a bar of these colours."""
+    from matplotlib.collections import LineCollection
+
+    lines = np.stack([shown.values[across], shown.values[up]], axis=2)[people]  # (n, q, 2)
+    pieces = np.stack([lines[:, :-1], lines[:, 1:]], axis=2)
+    jumps = shown.jumps(across)[people] | shown.jumps(up)[people]
+    whole = ~(np.isnan(pieces).any(axis=(2, 3)) | jumps)  # there at both times
+    middles = np.broadcast_to((shown.times[:-1] + shown.times[1:]) / 2, whole.shape)
+    coloured = LineCollection(list(pieces[whole]), cmap="viridis", lw=0.9, alpha=0.6)
+    coloured.set_array(middles[whole])
+    coloured.set_clim(shown.times[0], shown.times[-1])
+    ax.add_collection(coloured)
+    ax.autoscale_view()
+    locator, formatter = _date_marks() if shown.paths.datetime else (None, None)
+    marks: dict[str, Any] = {"ticks": locator, "format": formatter}
+    bar: Any = ax.figure.colorbar(coloured, ax=ax, pad=0.02, aspect=28, **marks)
+    if bar.solids is not None:
+        bar.solids.set_alpha(1)
+    bar.outline.set_visible(False)
+    bar.set_label(_literal(shown.time), fontsize=10, color=INK)
 
 
 def marginals(
@@ -242,46 +240,46 @@ def marginals(
     shown = _Shown(source)
     names = shown.paths.features if features is None else features
     names = (names,) if isinstance(names, str) else tuple(names)
-    shown.check_known(names)
-    count = len(names)
+    shown.check_known(names, shown.paths.features)
     if ax is None:
         from matplotlib import pyplot
 
-        rows, columns = -(-count // 3), min(count, 3)
-        figure = pyplot.figure(figsize=(4.3 * columns, 3.4 * rows), layout="constrained")
-        panels = [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
+        panels = _panels(pyplot.figure(layout="constrained"), len(names), 3.4)
     else:
         panels = list(np.ravel(np.asarray(ax, dtype=object)))
-    if len(panels) != count:
-        raise InputError(f"{count} features need as many axes: ax has {len(panels)}")
-    banded: list[Axes] = []
+    if len(panels) != len(names):
+        raise InputError(f"{len(names)} features need as many axes: ax has {len(panels)}")
     for panel, name in zip(panels, names, strict=True):
-        if column := shown.category(name):
-            _draw_shares(panel, shown, column)
-        else:
-            _draw_bands(panel, shown, name)
-            banded.append(panel)
+        (_draw_shares if shown.category(name) else _draw_bands)(panel, shown, name)
+    banded = [p for p, name in zip(panels, names, strict=True) if not shown.category(name)]
     for panel in banded[:1]:  # all have the same legend
-        panel.legend(fontsize=8.5, frameon=False)
-    return panels[0] if count == 1 else np.array(panels, dtype=object)
+        _legend(panel)
+    return panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
+
+
+def _panels(figure: Figure, count: int, height: float, more: float = 0.0) -> list[Axes]:
+    """Three in a row, of this height, and so much more for a title."""
+    rows, columns = -(-count // 3), min(count, 3)
+    figure.set_size_inches(max(4.3 * columns, 6.4 if more else 0.0), height * rows + more)
+    return [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
 
 
 def _draw_bands(axes: Axes, shown: _Shown, name: str) -> None:
     """Median, middle half and middle 80 % of the people over time."""
-    low, lower, middle, upper, high = bands(shown.of(name)[..., None])[0]
+    low, lower, middle, upper, high = bands(shown.values[name][..., None])[0]
     axes.fill_between(shown.times, low, high, color=PALE, lw=0, label="middle 80 % of people")
     axes.fill_between(shown.times, lower, upper, color=BLUE, lw=0, label="middle half of people")
     marker = "o" if len(shown.times) == 1 else ""  # a line through one point would be invisible
     axes.plot(shown.times, middle, VERMILION, lw=2.2, marker=marker, label="median", zorder=4)
     axes.margins(x=0.01)
-    decorate(axes, _literal(shown.paths.time_name), _literal(name))
-    _mark(axes.xaxis, shown.paths.datetime, most=5)
-    _mark(axes.yaxis, shown.dated(name))
+    shown.decorate(axes, shown.time, name)
 
 
-def _draw_shares(axes: Axes, shown: _Shown, column: Category) -> None:
+def _draw_shares(axes: Axes, shown: _Shown, name: str) -> None:
     """Shares of the values of a category over time, as stacked bands."""
-    levels = np.nan_to_num(shown.of(column.name), nan=-1).astype(np.int64)  # -1: not there
+    column = shown.category(name)
+    assert column is not None
+    levels = np.nan_to_num(shown.values[name], nan=-1).astype(np.int64)  # -1: not there
     drawn = Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
     held, labels = drawn.shares(levels), [_literal(label) for label in drawn.labels]
     if len(shown.times) == 1:  # bands of one time would be invisible
@@ -293,17 +291,38 @@ def _draw_shares(axes: Axes, shown: _Shown, column: Category) -> None:
         axes.stackplot(shown.times, held.T, labels=labels, colors=drawn.colours, **look)
     axes.margins(x=0)
     axes.set_ylim(0, 1)
-    decorate(axes, _literal(shown.paths.time_name), f"share of people by {_literal(column.name)}")
-    _mark(axes.xaxis, shown.paths.datetime, most=5)
+    shown.decorate(axes, shown.time, name, f"share of people by {_literal(name)}")
     handles, named = axes.get_legend_handles_labels()  # the upper first, as in the picture
-    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
-    axes.legend(handles[::-1], named[::-1], frameon=False, fontsize=8.5, **beside)
+    _legend(axes, handles[::-1], named[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
-def _model(source: Any) -> TrajectoryModel:
-    if not isinstance(source, TrajectoryModel):
-        raise InputError("a plot of people takes the paths of a sample, or a model")
-    return source
+def overview(model: TrajectoryModel, people: Paths) -> Figure:
+    """Sampled people over time, one panel per feature, and two numbers together: longitude and
+    latitude on their map, or the first two. The title states the guarantee.
+
+    The figure is made without pyplot, for a file: see `save_figure`.
+    """
+    from matplotlib.figure import Figure
+
+    names, shown = people.features[:8], _Shown(people)
+    numbers = [name for name in people.features if not shown.category(name)]
+    figure = Figure(layout="constrained", facecolor="white")
+    axes = _panels(figure, len(names) + (len(numbers) > 1), 3.7, more=0.9)
+    marginals(people, names, ax=axes[: len(names)])
+    if len(numbers) > 1:
+        globe = degrees(people.features, model.bounds)
+        paths(people, *([people.features[k] for k in globe] if globe else numbers[:2]), ax=axes[-1])
+    promise, title = model.certificate, f"{len(people)} synthetic people"
+    if len(names) < len(people.features):
+        title += f", first {len(names)} of {len(people.features)} features"
+    title += (
+        f"\ndifferentially private: $\\varepsilon$ = {promise.target_epsilon:g}, "
+        f"$\\delta$ = {short(promise.delta)}, {promise.adjacency}"
+        if promise.private
+        else f"\nNOT PRIVATE: {promise.caveat}, do not release"
+    )
+    figure.suptitle(title, fontsize=12, color=INK if promise.private else VERMILION)
+    return figure
 
 
 # Attacks and budgets ---------------------------------------------------------------------------
@@ -332,60 +351,25 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
     Of a forecast: quality, in people per time whose raw records would be as good, against epsilon.
     Of a model or certificate: the members that the best attack can find against its false alarms.
     """
-    if not isinstance(source, TrajectoryModel | Certificate) and not hasattr(source, "epsilons"):
-        raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
-    ax = _axes(ax)
     if isinstance(source, TrajectoryModel | Certificate):
-        certificate, label = _certificate(source), "best possible attack"
-        _attack_region(
-            ax, lambda x: 1 - certificate.trade_off(x), "members found, at most", lw=2, label=label
-        )
+        ax, certificate = _axes(ax), _certificate(source)
+        edge: dict[str, Any] = {"lw": 2, "label": "best possible attack"}
+        _attack_region(ax, lambda x: 1 - certificate.trade_off(x), "members found, at most", **edge)
         _warn(ax, certificate)
+    elif not hasattr(source, "epsilons"):
+        raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
     else:  # less than one person is drawn as half of one: the axis has no zero
-        bands = source.low, source.worth, source.high
-        low, middle, high = (np.maximum(people, 0.5) for people in bands)
-        ax.fill_between(source.epsilons, low, high, color=PALE, lw=0, label="simulated fits")
-        ax.plot(source.epsilons, middle, color=BLUE, lw=2, marker="o", ms=4, label="expected")
+        ax, at = _axes(ax), source.epsilons
+        low, middle, high = (np.maximum(n, 0.5) for n in (source.low, source.worth, source.high))
+        ax.fill_between(at, low, high, color=PALE, lw=0, label="simulated fits")
+        ax.plot(at, middle, color=BLUE, lw=2, marker="o", ms=4, label="expected")
         ax.axvline(source.epsilon, color=VERMILION, lw=1.2, ls="--", label="asked for")
         ax.set(xscale="log", yscale="log")
-        ax.set_xticks(source.epsilons, labels=[f"{epsilon:.3g}" for epsilon in source.epsilons])
+        ax.set_xticks(at, labels=[f"{epsilon:.3g}" for epsilon in at])
         ax.minorticks_off()
         decorate(ax, r"$\varepsilon$", "worth so many people per time")
-    ax.legend(loc="lower right", fontsize=8.5, frameon=False)
+    _legend(ax, loc="lower right")
     return ax
-
-
-def overview(model: TrajectoryModel, people: Paths) -> Figure:
-    """Sampled people over time, one panel per feature, and two numbers together: longitude and
-    latitude on their map, or the first two. The title states the guarantee.
-
-    The figure is made without pyplot, for a file: see `save_figure`.
-    """
-    from matplotlib.figure import Figure
-
-    names = people.features[:8]
-    numbers = [name for name in people.features if not _Shown(people).category(name)]
-    count = len(names) + (len(numbers) > 1)
-    rows, columns = -(-count // 3), min(count, 3)
-    size = (max(4.3 * columns, 6.4), 3.7 * rows + 0.9)
-    figure = Figure(figsize=size, layout="constrained", facecolor="white")
-    axes = [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
-    marginals(people, names, ax=axes[: len(names)])
-    if len(numbers) > 1:
-        globe = degrees(people.features, model.bounds)
-        paths(people, *([people.features[k] for k in globe] if globe else numbers[:2]), ax=axes[-1])
-    promise = model.certificate
-    title = f"{len(people)} synthetic people"
-    if len(names) < len(people.features):
-        title += f", first {len(names)} of {len(people.features)} features"
-    title += (
-        f"\ndifferentially private: $\\varepsilon$ = {promise.target_epsilon:g}, "
-        f"$\\delta$ = {short(promise.delta)}, {promise.adjacency}"
-        if promise.private
-        else f"\nNOT PRIVATE: {promise.caveat}, do not release"
-    )
-    figure.suptitle(title, fontsize=12, color=INK if promise.private else VERMILION)
-    return figure
 
 
 def audit(result: Audit) -> Figure:
@@ -397,8 +381,7 @@ def audit(result: Audit) -> Figure:
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     rates, epsilons = figure.subplots(1, 2, width_ratios=(1.1, 1))
     finding, area = result.strongest, "what the claim allows"
-    allowed = finding.claim.true_positive_rates
-    _attack_region(rates, allowed, "people found", lw=1.2, area=area)
+    _attack_region(rates, finding.claim.true_positive_rates, "people found", lw=1.2, area=area)
     cuts = np.unique(np.concatenate([finding.scores_without, finding.scores_with]))[::-1]
     reached = [
         np.append(0.0, [(scores > cut).mean() for cut in cuts] + [1.0])
@@ -412,7 +395,7 @@ def audit(result: Audit) -> Figure:
     look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
     label = "tested, with its uncertainty"
     rates.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)
-    rates.legend(loc="lower right", fontsize=8.5, frameon=False)
+    _legend(rates, loc="lower right")
     _epsilons(epsilons, result)
     verdict = "no violation found"
     if result.violated:

@@ -29,6 +29,8 @@ PublicCounts = Sequence[float] | None
 
 RENAMED = {"marginals": "tables"}
 """Words for a measure before version 0.3."""
+OLD_NAMES = {"pull": "time_coupling", "slabs": "windows"}
+"""What settings were called before versions 0.2 and 0.3."""
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
@@ -337,10 +339,9 @@ class Recipe:
     slabs: InitVar[int | str | None] = None
 
     def __post_init__(self, pull: float | None, slabs: int | str | None) -> None:
-        if pull is not None and self.time_coupling is None:
-            object.__setattr__(self, "time_coupling", pull)
-        if slabs is not None:
-            object.__setattr__(self, "windows", slabs)
+        for old, value in (("pull", pull), ("slabs", slabs)):
+            if value is not None:
+                object.__setattr__(self, OLD_NAMES[old], value)
         if isinstance(self.measure, str) and self.measure in RENAMED:
             object.__setattr__(self, "measure", RENAMED[self.measure])
 
@@ -370,7 +371,8 @@ class Recipe:
 
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
-        check_public_counts(self.public_counts, self.adjacency)
+        if self.public_counts is not None:
+            check_public_counts(self.public_counts, self.adjacency)
         if 0 < self.delta < SMALLEST_DELTA:
             raise InputError(Arg("delta"), f" must be 0 or at least {SMALLEST_DELTA:g}")
         for name, option in OPTIONS.items():
@@ -378,8 +380,10 @@ class Recipe:
             if not (option.kind.fits(value) or (value is None and option.default is None)):
                 raise InputError(Arg(name), f" must be {option.kind.must}")
         declared(self.reference)
-        Constraints.declared(self.monotone, self.precision)
-        Growth.declared(self.growth)
+        if not (self.monotone is None and self.precision is None):
+            Constraints.declared(self.monotone, self.precision)
+        if self.growth is not None:
+            Growth.declared(self.growth)
         if self.epsilon < SMALLEST_EPSILON:
             least = f" must be at least {SMALLEST_EPSILON:g}: less does not buy a head count"
             raise InputError(Arg("epsilon"), least)
@@ -395,9 +399,10 @@ class Recipe:
         from privtraj.motion.growth import Growth
         from privtraj.motion.reference import declared
 
-        reference, growth = declared(self.reference), Growth.declared(self.growth)
-        by_reference = reference is None or reference.can_be_written
-        return by_reference and (growth is None or growth.can_be_written)
+        reference = declared(self.reference)
+        if not (reference is None or reference.can_be_written):
+            return False
+        return self.growth is None or Growth.declared(self.growth).can_be_written
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, of JSON, that `from_dict` reads; every setting, defaults too."""
@@ -405,10 +410,10 @@ class Recipe:
 
         if not self.can_be_written:
             raise InputError("a recipe with a function of yours cannot be written down")
-        values = {each.name: getattr(self, each.name) for each in fields(Recipe)}
+        values = vars(self)
         if isinstance(self.growth, Mapping):
-            values["growth"] = Growth.declared(self.growth)
-        return {name: _plain(value) for name, value in values.items()}
+            values = {**values, "growth": Growth.declared(self.growth)}
+        return dict(zip(values, map(_plain, values.values()), strict=True))
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
@@ -456,8 +461,6 @@ def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = No
     numbers with add-remove."""
     from privtraj.privacy.events import check_hides_counts
 
-    if counts is None:
-        return
     given = Arg("public_counts")
     if not hasattr(counts, "__len__") or isinstance(counts, str | Mapping | set):
         raise InputError(

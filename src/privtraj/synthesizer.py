@@ -84,7 +84,7 @@ class TrajectorySynthesizer(Recipe):
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
         measure = self.checked_for(snapshots)
-        weak: list[str] = []  # about epsilon and delta, by the people as far as they are public
+        weak = []  # about epsilon and delta, by the people as far as they are public
         if self.seed is None:
             counts = self.public_counts
             people = None if counts is None else float(public_people(counts).sum())
@@ -96,7 +96,8 @@ class TrajectorySynthesizer(Recipe):
         spent = Ledger(*self.budget, plan)
         source = noise.source_for(self.seed)
         guard = snapshots.guarded(self.guard_class, spent, source, watcher=watcher)
-        rng = np.random.default_rng(processes.shared_seed(self.seed))  # all but the guard's noise
+        seed = processes.shared_seed() if self.seed is None else self.seed
+        rng = np.random.default_rng(seed)  # of all but the guard's noise
         try:
             found = measure.fit(guard, Task(snapshots, self, plan, rng, progress))
             certificate = self.certified(snapshots, found, spent, source.private)
@@ -112,7 +113,8 @@ class TrajectorySynthesizer(Recipe):
                 ledger.settle(entry, spent_epsilon=certificate.epsilon, model=model.sha256)
             except InputError as error:  # the model is paid for: it must not be lost with the note
                 warnings.warn(f"the reservation stands, but {error}", stacklevel=2)
-        _warn_if_little(found.worth, found.people)
+        if found.worth < LOW_WORTH:
+            warnings.warn(_little(found.people), LowBudgetWarning, stacklevel=2)
         if not weak and CAUTION in certificate.found and certificate.private:
             warnings.warn(certificate.found[CAUTION], WeakGuaranteeWarning, stacklevel=2)
         return model
@@ -135,8 +137,8 @@ class TrajectorySynthesizer(Recipe):
         super().check()
         if not KIND.fits(self.measure):
             raise InputError(Arg("measure"), f" must be {KIND.must}")
-        chosen = None if self.measure == "auto" else find(self.measure)
-        if self.delta == 0 and chosen is not None and chosen.needs_delta:
+        chosen = find(self.measure) if self.delta == 0 else None
+        if chosen is not None and chosen.needs_delta:
             raise InputError(
                 f"{chosen.name} need a delta above 0: set ",
                 Arg("delta="),
@@ -144,18 +146,14 @@ class TrajectorySynthesizer(Recipe):
                 Arg("measure", "counts"),
             )
 
-    def _measure(self, snapshots: Snapshots) -> Measure:
-        set_by_hand = not isinstance(self.subspace, str)
-        return measure_for(self, int(self.subspace) if set_by_hand else snapshots.axes)
-
     def checked_for(self, snapshots: Snapshots) -> Measure:
         """Refuse, before anything is spent, what cannot be used, or not with these snapshots;
         otherwise what measures them."""
         self.check()
-        Constraints.declared(self.monotone, self.precision).check(snapshots.columns)
-        growth = Growth.declared(self.growth)
-        if growth is not None:
-            growth.check(snapshots.datetime)
+        if not (self.monotone is None and self.precision is None):
+            Constraints.declared(self.monotone, self.precision).check(snapshots.columns)
+        if self.growth is not None:
+            Growth.declared(self.growth).check(snapshots.datetime)
         start, end = snapshots.axis.range
         reference_of(self).within(Scale(snapshots.bounds, start, end - start))
         if self.windows == "bins":
@@ -163,7 +161,8 @@ class TrajectorySynthesizer(Recipe):
         if self.public_counts is not None:
             snapshots.check_bins(Arg("public_counts"), "is about")
             check_public_counts(self.public_counts, self.adjacency, snapshots.n_times)
-        measure = self._measure(snapshots)
+        found = isinstance(self.subspace, str)
+        measure = self.measure_for(snapshots.axes if found else int(self.subspace))
         measure.refuses(snapshots, self)
         return measure
 
@@ -207,6 +206,11 @@ class TrajectorySynthesizer(Recipe):
         diffusivity = self.diffusivity
         if diffusivity is None:  # people move as far over a mean gap as particles resolve
             diffusivity = float(np.mean(found.resolution**2) / np.mean(gaps))
+        more: dict[str, Any] = {}  # what is public about features and the population
+        if not (self.monotone is None and self.precision is None):
+            more["constraints"] = Constraints.declared(self.monotone, self.precision)
+        if self.growth is not None:
+            more["growth"] = Growth.declared(self.growth)
         return assemble(
             snapshots,
             marginals.particles,
@@ -215,9 +219,8 @@ class TrajectorySynthesizer(Recipe):
             knots=found.knots,
             diffusivity=diffusivity,
             reference=found.reference,
-            constraints=Constraints.declared(self.monotone, self.precision),
-            growth=Growth.declared(self.growth),
             recipe=self.recipe,
+            **more,
             certificate=certificate,
             cloud_size=self.particles or max(count, RELEASED_PARTICLES),
             settings={
@@ -239,10 +242,8 @@ class TrajectorySynthesizer(Recipe):
         )
 
 
-def _warn_if_little(worth: float, people: Floats) -> None:
-    """people: (K,) in windows; the advice is about time where these are the reason."""
-    if worth >= LOW_WORTH:
-        return
+def _little(people: Floats) -> str:
+    """What is said of people (K,) in windows whom noise hides; about time where that is why."""
     advice = "use more people, fewer features or a larger epsilon if the result is to be useful"
     most = float(people.max() / people.sum())
     if most > CROWDED and len(people) > 2:
@@ -250,8 +251,4 @@ def _warn_if_little(worth: float, people: Floats) -> None:
             f"one window of time holds {100 * most:.0f}% of the people counted, so look at the "
             "time range and its unit first: records beyond the range count at its ends"
         )
-    warnings.warn(
-        f"the noise of this budget is large beside the people counted: {advice}",
-        LowBudgetWarning,
-        stacklevel=3,
-    )
+    return f"the noise of this budget is large beside the people counted: {advice}"

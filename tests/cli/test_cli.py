@@ -485,7 +485,7 @@ def test_what_the_system_throws(raised, code, said, tmp_path, capsys, monkeypatc
     def fail(*_):
         raise raised
 
-    monkeypatch.setattr(fit, "run", fail)
+    monkeypatch.setattr(fit, "settled", fail)
     assert cli.main(_fit_words("data.csv", tmp_path / "m.privtraj")) == code
     error = capsys.readouterr().err
     assert error.startswith("privtraj: error: ")

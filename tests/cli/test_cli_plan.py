@@ -48,7 +48,7 @@ def config(tmp_path):
 
 
 def asked(*words):
-    return command._asked(parser(command.add_plan).parse_args(["plan", *words]))
+    return command._asked(parser(command.plan).parse_args(["plan", *words]))
 
 
 def test_text_json_plot_and_cache(capsys, tmp_path, monkeypatch):

@@ -50,7 +50,7 @@ def suffix(request):
 
 
 def parse(*words):
-    return vars(fit.settled(parser(fit.add).parse_args([str(word) for word in words])))
+    return vars(fit.settled(parser(fit.fit).parse_args([str(word) for word in words])))
 
 
 def save(path, text):
@@ -66,7 +66,7 @@ NOT_KEPT = {"help", "config", "write_config", "yes", "dry_run"}
 
 def _options():
     commands = argparse.ArgumentParser().add_subparsers()
-    fit.add(commands)
+    fit.fit.add(commands)
     actions = [a for a in commands.choices["fit"]._actions if a.help != argparse.SUPPRESS]
     return {a.dest: a for a in actions if a.dest not in NOT_KEPT}
 
@@ -93,7 +93,7 @@ def test_choices_have_the_defaults_of_the_function_that_takes_them(function):
 
 def test_a_synthesizer_can_be_told_everything_on_the_command_line():
     taken = set(inspect.signature(TrajectorySynthesizer).parameters)
-    assert taken - set(OPTIONS) == set(config.RENAMED)
+    assert taken - set(OPTIONS) == set(recipe.OLD_NAMES)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_the_file_alone_is_enough(good):
     assert args["data"] == good.parent / "clinic.csv"
     for name in ("time", "person", "feature", "time_range", "bins", "epsilon", "delta"):
         assert args[name] == expected[name], name
-    assert args["run"] is fit.run
+    assert args["run"] is fit.fit.run
 
 
 def test_what_is_given_wins_even_if_it_is_the_default(good):
@@ -286,7 +286,7 @@ def test_what_is_given_wins_even_if_it_is_the_default(good):
 
 
 def test_a_parser_can_be_used_twice(good):
-    once = parser(fit.add)
+    once = parser(fit.fit)
     first = once.parse_args(["fit", "--config", str(good)])
     assert fit.settled(once.parse_args(WORDS)).adjacency == "add-remove"
     assert once.parse_args(["fit", "--config", str(good)]) == first
@@ -564,7 +564,7 @@ def test_a_mistake_ends_with_one_sentence_and_code_2(tmp_path, capsys):
 
 def test_the_old_name_of_an_option_is_taken_for_one_version():
     commands = argparse.ArgumentParser().add_subparsers()
-    fit.add(commands)
+    fit.fit.add(commands)
     added = commands.choices["fit"]
     assert added.parse_args(["--pull", "0.2"]).time_coupling == 0.2
     assert added.parse_args(["--slabs", "bins", "--measure", "marginals"]).windows == "bins"

@@ -13,7 +13,7 @@ import privtraj as pt
 from domain.shapes import BAY, bay, coast_mask, islands, river, streets
 from privtraj import cli
 from privtraj.assess import quality
-from privtraj.base.arrays import steadied
+from privtraj.base.arrays import with_constant_shares
 from privtraj.domain.walking import parts_of
 from privtraj.metrics import squared_wasserstein2
 from privtraj.model.model import load
@@ -185,7 +185,7 @@ def test_a_part_that_nobody_is_in_at_some_time_gets_a_particle():
     particles = np.full((3, 4, 2), 0.2)
     particles[0, 0] = particles[2, 0] = 0.8
     weights = np.array([[0.4, 0.2, 0.2, 0.2], [0.1, 0.3, 0.3, 0.3], [0.2, 0.2, 0.3, 0.3]])
-    placed, shares, _ = steadied(particles, weights, parts_of(plot, particles))
+    placed, shares, _ = with_constant_shares(particles, weights, parts_of(plot, particles))
     assert placed[1, 0].tolist() == [0.8, 0.8]
     there = np.where(parts_of(plot, placed) == parts_of(plot, placed)[0, 0], shares, 0).sum(axis=1)
     assert np.allclose(there, 0.2)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from privtraj.measures import counts as module
+from privtraj.measures.cells import MOST_CELLS_PER_TIME
 from privtraj.measures.counts import cells_per_side, expected_error
-from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # epsilon

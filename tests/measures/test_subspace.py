@@ -28,7 +28,7 @@ from privtraj.measures.subspace import (
     within,
 )
 from privtraj.measures.windows import MOTION
-from privtraj.motion.reference import by_itself
+from privtraj.motion.reference import USUAL
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
@@ -222,7 +222,7 @@ def curves(m=400, bandwidth=0.0):
 
 
 def up(subspace, marginals, knots=TIMES):
-    return lifted(subspace, marginals, knots, TIMES, by_itself(), np.random.default_rng(2))
+    return lifted(subspace, marginals, knots, TIMES, USUAL, np.random.default_rng(2))
 
 
 def test_without_anything_outside_curves_are_only_turned_back():

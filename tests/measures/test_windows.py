@@ -5,9 +5,9 @@ import pytest
 
 import privtraj as pt
 from privtraj.base.space import hat_functions
-from privtraj.measures import curves
+from privtraj.measures import over_time as curves
 from privtraj.measures import windows as choice
-from privtraj.measures.windows import Motions, Windows, close_to
+from privtraj.measures.windows import Motions, Resolution, close_to
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 BINS = 32
@@ -203,9 +203,9 @@ def test_knots_are_the_ends_and_the_middles_between_slabs():
     times = np.array([0.0, 1.0, 2.0, 4.0, 6.0, 10.0])
     of = np.array([0, 0, 1, 1, 2, 2])
     np.testing.assert_allclose(curves.knots_of(times, of), [0, 1.5, 5, 10])
-    any_time, listed = Windows(times, False, of), Windows(times, True, of)
+    any_time, listed = Resolution(times, False, of), Resolution(times, True, of)
     np.testing.assert_allclose(listed.centres, [0.05, 0.3, 0.8])
-    np.testing.assert_allclose(any_time.cuts.edges, [1.5, 5])
+    np.testing.assert_allclose(any_time.edges, [1.5, 5])
     wanted = np.array([0.0, 3.0, 10.0])
     np.testing.assert_allclose(any_time.knots(wanted), [0, 1.5, 3, 5, 10])
     np.testing.assert_array_equal(listed.knots(times), times)
@@ -226,6 +226,15 @@ def moving(times, m, rng):
     return where[:, None] + 0.02 * rng.standard_normal((len(times), m, 2))
 
 
+def reading_times(times, of_window, readings):
+    """(K, J) times of each window, spread evenly over its moments."""
+    shares, rows = (np.arange(readings) + 0.5) / readings, []
+    for window in range(of_window[-1] + 1):
+        inside = times[of_window == window]
+        rows.append(np.interp(shares * len(inside) - 0.5, np.arange(len(inside)), inside))
+    return np.stack(rows)
+
+
 def test_curves_undo_the_blur_of_a_slab():
     """A slab of an evenly moving group is six times as long as the group; its curves are not."""
     rng, slabs, readings, m = np.random.default_rng(0), 4, 4, 200
@@ -237,8 +246,7 @@ def test_curves_undo_the_blur_of_a_slab():
     start = clouds[:, :m].swapaxes(0, 1)[:, :, :]
     start = np.sort(start, axis=0)
     knots = curves.knots_of(times, of_bin)
-    read_at = curves.reading_times(times, of_bin, readings)
-    control = curves.stiffest_curves(clouds, read_at, knots, start, 1e-3, rng)
+    control = curves.stiffest_curves(clouds, times, of_bin, start, 1e-3, rng)
     for t in (times[0], 0.3, 0.5, 0.72, times[-1]):
         read = np.einsum("e,med->md", hat_functions(np.array([t]), knots)[0], control)
         assert read[:, 0].mean() == pytest.approx(0.2 + 0.6 * t, abs=0.012)
@@ -251,9 +259,8 @@ def test_coordinates_that_never_change_are_the_same_all_along_a_curve():
     times = (np.arange(12) + 0.5) / 12
     of_bin = choice.even_windows(12, 3)
     clouds = rng.random((3, 4 * m, 2))
-    knots, read_at = curves.knots_of(times, of_bin), curves.reading_times(times, of_bin, 4)
     start = clouds[:, :m].swapaxes(0, 1)
-    control = curves.stiffest_curves(clouds, read_at, knots, start, 1e-3, rng, still)
+    control = curves.stiffest_curves(clouds, times, of_bin, start, 1e-3, rng, still)
     assert np.ptp(control[:, :, 1], axis=1).max() < 1e-12 < np.ptp(control[:, :, 0], axis=1).min()
 
 
@@ -262,7 +269,7 @@ def test_curves_are_as_stiff_as_the_slabs_allow(monkeypatch):
     slabs, readings, m, noise = 12, 4, 200, 0.02
     times = (np.arange(60) + 0.5) / 60
     of_bin = choice.even_windows(60, slabs)
-    knots, read_at = curves.knots_of(times, of_bin), curves.reading_times(times, of_bin, readings)
+    knots, read_at = curves.knots_of(times, of_bin), reading_times(times, of_bin, readings)
 
     def fitted(wave):
         rng = np.random.default_rng(0)
@@ -271,7 +278,7 @@ def test_curves_are_as_stiff_as_the_slabs_allow(monkeypatch):
         group = 0.05 * rng.standard_normal((slabs, readings, m, 2))
         clouds = (middle + group).reshape(slabs, m * readings, 2) + shift
         start = clouds[:, :m].swapaxes(0, 1)
-        control = curves.stiffest_curves(clouds, read_at, knots, start, 2 * noise**2, rng)
+        control = curves.stiffest_curves(clouds, times, of_bin, start, 2 * noise**2, rng)
         return control.mean(axis=0), 0.5 + wave * np.sin(3 * np.pi * knots)
 
     def shaken(path):

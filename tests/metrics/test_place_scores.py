@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from privtraj import metrics
 from privtraj.base.errors import InputError
-from privtraj.metrics.places import grid_cells
+from privtraj.metrics.movement import grid_cells
 
 LN2 = np.log(2)
 

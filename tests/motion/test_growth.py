@@ -13,7 +13,7 @@ import pytest
 import privtraj as pt
 from privtraj.base.errors import InputError
 from privtraj.columns.kinds import Axes
-from privtraj.measures.pooling import pooled_over_time
+from privtraj.measures.over_time import pooled_over_time
 from privtraj.motion.growth import Growth, Sizes, released_sizes, smoothed
 from privtraj.motion.population import (
     MOMENTS,
@@ -207,7 +207,7 @@ def test_a_public_rate_by_place_is_followed():
 
 def test_shares_that_change_for_good_are_not_smoothed_away():
     """Groups far apart whose share goes from .5 to .8: transport flattens it, growth does not."""
-    from privtraj.measures.pooling import GridMeasure
+    from privtraj.measures.over_time import GridMeasure
 
     share = np.linspace(0.5, 0.8, 10)
     centres = np.tile([[0.25, 0.1], [0.25, 0.9]], (10, 1, 1))

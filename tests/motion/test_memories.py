@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privtraj.motion.memories import LAGS, Correlations, correlation_along, smoothest
-from privtraj.motion.reference import Inertia, inertial
+from privtraj.motion.memories import LAGS, Correlations, correlation_along, inertial, smoothest
+from privtraj.motion.reference import Inertia
 
 EDGES = np.array([[0.0, 1 / 16], [1 / 16, 1 / 4], [1 / 4, 9 / 16], [9 / 16, 1.0]])
 STEADY = np.ones_like(LAGS)

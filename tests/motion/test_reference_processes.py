@@ -5,6 +5,7 @@ import pytest
 
 from privtraj.base.errors import InputError
 from privtraj.motion import reference as words
+from privtraj.motion.memories import inertial
 from privtraj.motion.process import follow, matched
 from privtraj.motion.reference import (
     Brownian,
@@ -13,7 +14,6 @@ from privtraj.motion.reference import (
     Learned,
     OrnsteinUhlenbeck,
     Scale,
-    inertial,
 )
 
 TURN = 1.5 * np.pi
@@ -201,7 +201,7 @@ def test_a_process_is_read_as_it_was_written(process):
 
 
 def test_a_process_can_be_said_in_words():
-    assert words.from_words("auto") is None
+    assert words.declared("auto") is None
     assert words.from_words("learned rounds=2") == Learned(2)
     assert words.from_words("inertia memory=2 share=0.5") == Inertia(memory=2, share=0.5)
     said = words.from_words("ornstein-uhlenbeck mean=1,2 rate=0.5")

@@ -1,13 +1,12 @@
 """Plant every break in a copy of the source and demand that the tests notice.
 
-    make mutants                      all of them, and 12 by operators
+    make mutants                      all of them
     make mutants ONLY="NAME ..."      some of them
-    make mutants SAMPLE=all           all that operators find, too: hours on all cores
+    make operators SAMPLE=all         all that operators find instead (`shards`)
 
 Each mutant names the tests that must fail. Where they pass, the whole fast tier is asked before the
 mutant is called a survivor. A test counts only if it fails by an assertion: source that no longer
-imports is no break of privacy. Breaks by operators (`operators`) have no tests of their own: those
-of their file and of their room are asked, and any failure counts.
+imports is no break of privacy.
 """
 
 from __future__ import annotations
@@ -20,19 +19,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from mutants import operators, suite, verdict
-from mutants.operators import Planted
+from mutants import operators, shards, suite, verdict
 from mutants.suite import ROOT, SOURCE, Mutant
 
 CAUGHT, ELSEWHERE, SURVIVED, USELESS = "caught", "caught elsewhere", "SURVIVED", "USELESS"
-EXPLAINED = "explained"
 WORKERS = os.cpu_count() or 2
 MOST_SECONDS = 3600  # of one run of pytest
 
@@ -76,30 +72,6 @@ def judged(mutant: Mutant, cache: Path, otherwise: Sequence[str]) -> Outcome:
     if done.broke:
         return outcome(USELESS, f"no assertion failed, but {done.broke[0]}")
     return outcome(SURVIVED, mutant.breaks)
-
-
-def judged_by_room(mutant: Planted, cache: Path, known: Mapping[str, str]) -> Outcome:
-    """A break by an operator: by the tests of its file and its room, any failure of which counts;
-    known: why some survive."""
-    start = time.monotonic()
-    unsound: list[str] = []  # tests that fail without it, too
-    with tempfile.TemporaryDirectory(prefix="privtraj-mutant-") as folder:
-        mutant.plant(copied(Path(folder)))
-        while True:
-            leave_out = [f"--deselect={test}" for test in unsound]
-            options = ("-x", "-m", "not thorough", *leave_out)
-            done = tested(Path(folder), mutant.caught_by, cache, *options)
-            failed = [*done.caught, *done.broke]
-            test = failed[0].split(" (")[0] if failed else ""
-            if "::" not in test or test in unsound or not _failing(cache, [test]):
-                break
-            unsound.append(test)
-    why = known.get(mutant.name)
-    if failed:
-        said, why = CAUGHT, failed[0] + (" (remove its explanation)" if why else "")
-    else:
-        said, why = (EXPLAINED, why) if why else (SURVIVED, mutant.breaks)
-    return Outcome(mutant.name, said, why, time.monotonic() - start)
 
 
 def copied(folder: Path) -> Path:
@@ -162,18 +134,14 @@ def _failing(cache: Path, tests: Sequence[str]) -> list[str]:
 
 def by_operators(asked: argparse.Namespace) -> int:
     """Plant what operators find, or a sample of it; 1 if a survivor is not explained."""
-    found, known = operators.planted(), operators.explanations()
+    found = operators.planted()
+    if unknown := sorted(set(asked.names) - {each.name for each in found}):
+        sys.exit(f"no break is called {', '.join(unknown)}")
     mutants = [each for each in found if each.name in asked.names] if asked.names else found
     if asked.sample != "all":
         mutants = operators.sampled(mutants, int(asked.sample), asked.seed)
     print(f"{len(mutants)} of {len(found)} breaks by operators, seed {asked.seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="privtraj-compiled-") as folder:
-        outcomes = planted_at_once(
-            [partial(judged_by_room, mutant, Path(folder), known) for mutant in mutants]
-        )
-    counts = Counter(outcome.said for outcome in outcomes)
-    print(f"{counts[CAUGHT]} of {len(outcomes)} caught, {counts[EXPLAINED]} explained")
-    return int(counts[SURVIVED] > 0)
+    return shards.run(mutants, asked.out, asked.workers, asked.minutes)
 
 
 def planted_at_once(jobs: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
@@ -194,6 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--operators", action="store_true", help="breaks by operators instead")
     parser.add_argument("--sample", default="all", help="how many of these; all by default")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--out", type=Path, default=Path("results/operators"), help="their results")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="how many at once")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin none after so many")
     asked = parser.parse_args(arguments)
     if asked.operators:
         return by_operators(asked)

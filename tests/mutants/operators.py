@@ -11,9 +11,9 @@
 Sites are found in the trees of `ROOMS`; of factors, scales and clamps in the measures only those of
 functions that plan, ask or pay (`PAYS`), as the rest decides about quality alone. A name, such as
 "halve-scale privacy/noise.py laplace 2", is that of the operator, the file, the function and the
-number of the site in it, so that it outlives changes elsewhere. Tests that fail for any reason have
-noticed. Survivors are explained in survivors.toml, by name; one without an explanation fails the
-run.
+number of the site in it, so that it outlives changes elsewhere. `shards` plants them: tests that
+fail for any reason have noticed. Survivors are explained in survivors.toml, by name; one without an
+explanation fails the run.
 """
 
 from __future__ import annotations
@@ -38,28 +38,21 @@ CLAMPS = {"clip", "minimum", "maximum", "min", "max"}
 DUTIES = {"spend", "check", "reserve", "flush", "fsync", "verify", "limit"}
 PAYS = {"ask", "Release", "Gaussian", "Laplace", "LaplaceCounts", "GaussianSum", "spend"}
 PAYS |= {"calibrate_noise", "calibrate_gaussian", "calibrate_laplace", "counts_event", "left"}
-NOTICED_BY = {
-    "privacy": ("tests/privacy",),
-    "measures": (
-        "tests/privacy/test_fit_leaks.py",
-        "tests/privacy/test_fit_noise.py",
-        "tests/privacy/test_budget_plan.py",
-        "tests/measures",
-        "tests/test_synthesizer.py",
-        "tests/test_persistence.py",
-    ),
-}
-"""Tests of a room; those that the list names for the file come first."""
 
 
 @dataclass(frozen=True)
 class Planted:
-    """One break by an operator, planted like one of the list."""
+    """One break by an operator, planted like one of the list.
+
+    lines: those of its statement; a test that passes none of them cannot notice.
+    caught_by: tests that the list names for breaks of the same file.
+    """
 
     name: str
     breaks: str
     file: str
     text: str
+    lines: frozenset[int]
     caught_by: list[str]
 
     def plant(self, package: Path) -> None:
@@ -76,11 +69,19 @@ def planted(rooms: Sequence[str] = ROOMS) -> list[Planted]:
     for room in rooms:
         for path in sorted((SOURCE / room).glob("*.py")):
             file, text = path.relative_to(SOURCE).as_posix(), path.read_text("utf-8")
-            tests = [*dict.fromkeys(named.get(file, [])), *NOTICED_BY[room]]
-            for name, old, new in _sites(text, room):
-                broken = _spliced(text, old, new)
-                said = f"{_segment(text, old)} becomes {new}"
-                found.append(Planted(f"{name[0]} {file} {name[1]}", said, file, broken, tests))
+            tests = list(dict.fromkeys(named.get(file, [])))
+            statements = _statements(ast.parse(text))
+            for (operator, place), old, new in _sites(text, room):
+                found.append(
+                    Planted(
+                        f"{operator} {file} {place}",
+                        f"{_segment(text, old)} becomes {new}",
+                        file,
+                        _spliced(text, old, new),
+                        statements[old.lineno],  # type: ignore[attr-defined]
+                        tests,
+                    )
+                )
     return found
 
 
@@ -117,6 +118,18 @@ def _functions(
             yield prefix + node.name, node
         if isinstance(node, ast.ClassDef):
             yield from _functions(node, f"{prefix}{node.name}.")
+
+
+def _statements(tree: ast.AST) -> dict[int, frozenset[int]]:
+    """The lines of the innermost statement (of a compound one, its head) that each line is in."""
+    found = {}
+    for node in ast.walk(tree):  # outer ones first
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = max(body[0].lineno - 1, node.lineno) if body else node.end_lineno or node.lineno
+            lines = range(node.lineno, last + 1)
+            found |= dict.fromkeys(lines, frozenset(lines))
+    return found
 
 
 def _own(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:

@@ -47,7 +47,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  
         error = call.excinfo.value
         if call.when == "call" and _is_assertion(error):
             _found["caught"].append(item.nodeid)
-            item.session.shouldfail = "one is enough"
+            if "PRIVTRAJ_REACH" not in os.environ:
+                item.session.shouldfail = "one is enough"
         else:
             _found["broke"].append(f"{item.nodeid} ({type(error).__name__}: {error})")
     elif call.when == "call" and report.passed:

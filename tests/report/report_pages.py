@@ -122,7 +122,11 @@ class Opened:
         return float(self.page.get_attribute("#stage", "data-time"))
 
     def drawn(self):
-        return self.page.evaluate("document.getElementById('stage').toDataURL()")
+        """The whole film: what stands still, and who moves."""
+        return self.page.evaluate(
+            "document.getElementById('scene').innerHTML"
+            " + document.getElementById('stage').toDataURL()"
+        )
 
     def slide(self, share):
         self.page.evaluate(

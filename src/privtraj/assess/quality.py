@@ -195,7 +195,7 @@ def recipe_of(model: TrajectoryModel) -> Recipe:
         time_coupling=model.settings.get("time_coupling"),
         reference=model.reference,
         growth=model.growth,
-        **model.constraints.to_dict(),
+        **vars(model.constraints),
     )
 
 

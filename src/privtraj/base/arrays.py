@@ -44,8 +44,10 @@ def equal_weight(
     particles: Floats, weights: Floats, count: int, rng: np.random.Generator | None = None
 ) -> Floats:
     """(T, count, d): each particle of (T, m, d) repeated in proportion to its weight (T, m)."""
-    clouds = zip(particles, weights, strict=True)
-    return np.stack([cloud[systematic(share, count, rng)] for cloud, share in clouds])
+    clouds = np.empty((len(particles), count, particles.shape[2]), particles.dtype)
+    for t, share in enumerate(weights):
+        clouds[t] = particles[t, systematic(share, count, rng)]
+    return clouds
 
 
 def along_z_curve(places: Ints) -> Ints:
@@ -53,9 +55,9 @@ def along_z_curve(places: Ints) -> Ints:
 
     By the bits of all coordinates in turn (Morton's code), from the highest.
     """
-    bits = range(int(places.max(initial=0)).bit_length())[::-1]
-    keys = [(places[:, axis] >> bit) & 1 for bit in bits for axis in range(places.shape[1])]
-    return np.lexsort(keys[::-1]) if keys else np.arange(len(places))
+    bits = np.arange(max(1, int(places.max(initial=0)).bit_length()))
+    keys = (places.T[::-1] >> bits[:, None, None]) & 1  # of which the last decides first
+    return np.lexsort(keys.reshape(len(bits) * places.shape[1], -1))
 
 
 def along_main_axis(particles: Floats) -> Ints:
@@ -65,7 +67,9 @@ def along_main_axis(particles: Floats) -> Ints:
     return np.argsort(np.einsum("tmd,td->tm", centred, axes), axis=1)
 
 
-def steadied(particles: Floats, weights: Floats, part: Ints) -> tuple[Floats, Floats, Ints]:
+def with_constant_shares(
+    particles: Floats, weights: Floats, part: Ints
+) -> tuple[Floats, Floats, Ints]:
     """Particles (K, m, d), weights (K, m) and parts (K, m) with the same share of a part at all
     times, for people who cannot leave it.
 

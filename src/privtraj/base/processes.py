@@ -125,8 +125,8 @@ def _repeated(hashes: NDArray[np.uint64]) -> int:
     return int(np.count_nonzero(counts > 1))
 
 
-def shared_seed(seed: int | None) -> int | None:
+def shared_seed() -> int | None:
     """A seed for public randomness that all processes agree on; None if there is one process."""
-    if seed is not None or not several():
-        return seed
+    if not several():
+        return None
     return int(broadcast_first(np.array([secrets.randbits(62)]))[0])

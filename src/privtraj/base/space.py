@@ -129,24 +129,17 @@ def largest(holds: Callable[[Floats], Mask], low: Floats, high: Floats) -> Float
 
     Monotone: true up to some float, false above it.
     """
-    below, above = _rank(low), _rank(high)
+    below, above = _in_order((low + 0.0).view(np.int64)), _in_order((high + 0.0).view(np.int64))
     for _ in range(64):
         middle = (below & above) + ((below ^ above) >> 1)  # the mean, rounded down, no overflow
-        held = holds(_ranked(middle))
+        held = holds(_in_order(middle).view(np.float64))
         below, above = np.where(held, middle, below), np.where(held, above, middle)
-    return _ranked(below)
+    return _in_order(below).view(np.float64)
 
 
-def _rank(values: Floats) -> Ints:
-    """Floats as integers in the same order, without gaps; both zeros are 0."""
-    bits = (values + 0.0).view(np.int64)
+def _in_order(bits: Ints) -> Ints:
+    """Bits of floats as integers in the same order, without gaps, both zeros 0; and back again."""
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
-
-
-def _ranked(ranks: Ints) -> Floats:
-    """The floats of these ranks."""
-    bits = np.where(ranks < 0, np.iinfo(np.int64).min - ranks, ranks)
-    return bits.view(np.float64)
 
 
 def as_user_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
@@ -158,9 +151,9 @@ def as_user_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
 def written_times(times: ArrayLike, datetime: bool) -> NDArray[Any]:
     """Times (q,) as tables have them: dates in days, seconds or parts of them, in the coarsest that
     tells them all exactly; numbers as they are."""
-    exact = as_user_times(times, datetime)
     if not datetime:
-        return exact
+        return np.asarray(times, dtype=np.float64)
+    exact = as_user_times(times, datetime)
     coarser = (exact.astype(f"datetime64[{unit}]") for unit in ("D", "s", "ms"))
     return next((made for made in coarser if (made == exact).all()), exact)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_whole
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import (
     HEAD_COUNT,
@@ -29,7 +30,7 @@ from privtraj.measures.base import (
     public_people,
     slack_reserve,
 )
-from privtraj.measures.windows import Windows
+from privtraj.measures.windows import Resolution
 from privtraj.motion.process import Reference
 from privtraj.paper import warm_starts as warm
 from privtraj.privacy.events import Event, GaussianSum, Person
@@ -86,7 +87,7 @@ class Baseline(TrajectorySynthesizer):
     def budget(self) -> Budget:
         return self.epsilon, 0.0 if self.pure else self.delta, self.adjacency
 
-    def _measure(self, snapshots: Snapshots) -> Measure:
+    def measure_for(self, axes: Axes | int) -> Measure:
         return BaselineMeasure(self)
 
 
@@ -126,7 +127,7 @@ class BaselineMeasure(Measure):
         return Fit(
             made,
             None,
-            Windows(axis.times, True, np.arange(len(axis.times))),
+            Resolution(axis.times, True, np.arange(len(axis.times))),
             people,
             made.resolution,
             Reference(),

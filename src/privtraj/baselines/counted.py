@@ -24,6 +24,7 @@ from privtraj.base.space import unit_time
 from privtraj.baselines.base import Baseline, of_equal_weight, unguarded
 from privtraj.columns.kinds import Axes
 from privtraj.measures.base import Marginals, Public, Task, left
+from privtraj.measures.cells import MOST_CELLS_PER_TIME
 from privtraj.measures.langevin import (
     TIME_COUPLING,
     Fixed,
@@ -33,7 +34,6 @@ from privtraj.measures.langevin import (
     run,
 )
 from privtraj.measures.likelihood import Mixture, Moments, moments, person_vectors
-from privtraj.measures.smoothing import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate

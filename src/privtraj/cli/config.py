@@ -19,12 +19,11 @@ from typing import Any
 from privtraj.base.errors import InputError, listed
 from privtraj.base.files import DEEPEST, bounded
 from privtraj.cli.options import GROUPS, OPTIONS
+from privtraj.recipe import OLD_NAMES
 
 SUFFIXES = (".toml", ".yaml", ".yml")
 MOST_BYTES = 2**18  # of a configuration
 
-RENAMED = {"pull": "time_coupling", "slabs": "windows"}
-"""What choices were called before versions 0.2 and 0.3."""
 _QUOTED = re.compile(r"""'[^'\n]*'|"(?:[^"\\\n]|\\.)*\"""")
 _DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{DEEPEST}}}")
 _PLACEHOLDER = re.compile(r"<[a-z ]+>")
@@ -44,8 +43,7 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
     """
     path = Path(path)
     values = _parsed(path)
-    for old in RENAMED.keys() & values.keys():
-        values[RENAMED[old]] = values.pop(old)
+    values = {OLD_NAMES.get(name, name): value for name, value in values.items()}
     for name in values:
         if name not in OPTIONS:
             near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)

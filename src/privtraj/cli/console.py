@@ -196,8 +196,8 @@ Your own data?     privtraj init visits.csv -o fit.toml
 then, filled in:   privtraj fit --config fit.toml"""
 
 
-def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:
-    """The parser of `privtraj`, with the commands that these functions add."""
+def parser(*known: Any) -> argparse.ArgumentParser:
+    """The parser of `privtraj` with these commands (`shared.Command`)."""
     top = _Parser(
         prog="privtraj",
         description="Private synthetic trajectories from one time-stamped record per person.",
@@ -205,6 +205,6 @@ def parser(*adds: Callable[[Any], None]) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"privtraj {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for add in adds:
-        add(commands)
+    for command in known:
+        command.add(commands)
     return top

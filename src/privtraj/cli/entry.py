@@ -2,8 +2,7 @@
 
 Results go to stdout, progress and notes to stderr; whatever a user can put right ends in one
 sentence and exit code 2. Nothing beyond the standard library is imported before a command runs,
-so that help answers at once. A command is a function that adds its options, and one that runs it,
-which may return an exit code.
+so that help answers at once.
 """
 
 from __future__ import annotations
@@ -16,18 +15,10 @@ from privtraj.base.errors import PrivtrajError
 from privtraj.cli import console, demo, fit, prepare, results, trust
 
 COMMANDS = (
-    demo.add,
-    prepare.add_init,
-    prepare.add_plan,
-    prepare.add_check,
-    fit.add,
-    results.add_report,
-    results.add_sample,
-    results.add_evaluate,
-    trust.add_sign,
-    trust.add_verify,
-    trust.add_ledger,
-    trust.add_audit,
+    demo.demo,
+    *(prepare.init, prepare.plan, prepare.check, fit.fit),
+    *(results.report, results.sample, results.evaluate),
+    *(trust.sign, trust.verify, trust.ledger, trust.audit),
 )
 
 

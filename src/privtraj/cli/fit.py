@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from argparse import SUPPRESS
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,9 @@ from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
-from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments
+from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, changed
 from privtraj.cli.results import even_times, write_paths
-from privtraj.recipe import BOOLEAN, Option
+from privtraj.recipe import BOOLEAN, OLD_NAMES, Option
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
@@ -21,44 +22,21 @@ if TYPE_CHECKING:
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.synthesizer import TrajectorySynthesizer
 
-_EXAMPLE = """\
-example:
-  privtraj fit clinic.csv --time age --person id \\
-      --feature height 40 210 --feature weight 1 140 --time-range 0 20 \\
-      --epsilon 1 --delta 1e-5 --out growth.privtraj --certificate certificate.json
-
-  privtraj fit visits.csv --time day --person id --time-range 0 730 \\
-      --feature hba1c 4 14 --column sex category values=F,M fixed \\
-      --column diagnosis ordered values=none,prediabetes,diabetes \\
-      --column smoker boolean missing --epsilon 1 --delta 1e-5 --out visits.privtraj
-
-or write all of that to a file, fill it in, and use it:
-  privtraj init clinic.csv -o fit.toml
-  privtraj fit --config fit.toml"""
-
-
-def add(commands: Any) -> None:
-    about = "spend a privacy budget on a table, once, and write a model that may be released"
-    usage = "privtraj fit DATA [options]"
-    words: dict[str, Any] = {"usage": usage, "epilog": _EXAMPLE, "configured": True}
-    # fmt: off
-    files = (
-        Option("config", FILE,
-               "TOML or YAML file with any of these options; those on the command line win"),
-        Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
-    )
-    looks = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
-        Option("dry_run", BOOLEAN, "look at the records as 'privtraj check' does and say what "
-               "would be done: spend nothing"),
-        Option("yes", BOOLEAN, "go on where a range looks plainly wrong"),
-    )
-    # fmt: on
-    above = Group("configuration", files, "all of the options below, in a file")
-    look = Group("before anything is spent", looks, "a look that only you may see")
-    fit = shared.command(commands, "fit", about, run, above, look, *GROUPS, **words)
-    for old, new in config.RENAMED.items():
-        kind = OPTIONS[new].kind.typed["type"]
-        fit.add_argument(f"--{old}", dest=new, type=kind, help=argparse.SUPPRESS)
+# fmt: off
+_FILES = (
+    Option("config", FILE,
+           "TOML or YAML file with any of these options; those on the command line win"),
+    Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
+)
+_LOOKS = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
+    Option("dry_run", BOOLEAN, "look at the records as 'privtraj check' does and say what would be "
+           "done: spend nothing"),
+    Option("yes", BOOLEAN, "go on where a range looks plainly wrong"),
+)
+# fmt: on
+_OLD = [
+    changed(new, SUPPRESS, each=old, otherwise=None, default=None) for old, new in OLD_NAMES.items()
+]
 
 
 def settled(args: argparse.Namespace) -> argparse.Namespace:
@@ -74,8 +52,31 @@ def settled(args: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**config.plain(vars(args) | defaults | loaded | given))
 
 
-def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit code 3 if a range is plainly wrong, as a dry run or the released numbers say."""
+@shared.command(
+    Group("configuration", _FILES, "all of the options below, in a file"),
+    Group("before anything is spent", _LOOKS, "a look that only you may see"),
+    *GROUPS,
+    *_OLD,
+    usage="privtraj fit DATA [options]",
+    configured=True,
+)
+def fit(args: argparse.Namespace, console: Console) -> int:
+    """Spend a privacy budget on a table, once, and write a model that may be released.
+
+    example:
+      privtraj fit clinic.csv --time age --person id \\
+          --feature height 40 210 --feature weight 1 140 --time-range 0 20 \\
+          --epsilon 1 --delta 1e-5 --out growth.privtraj --certificate certificate.json
+
+      privtraj fit visits.csv --time day --person id --time-range 0 730 \\
+          --feature hba1c 4 14 --column sex category values=F,M fixed \\
+          --column diagnosis ordered values=none,prediabetes,diabetes \\
+          --column smoker boolean missing --epsilon 1 --delta 1e-5 --out visits.privtraj
+
+    or write all of that to a file, fill it in, and use it:
+      privtraj init clinic.csv -o fit.toml
+      privtraj fit --config fit.toml
+    """
     from privtraj.base import processes
 
     args = settled(args)
@@ -121,10 +122,10 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     from privtraj.data.snapshots import Snapshots
 
     synthesizer = _prepared(args)
-    _note(args, synthesizer, console)
+    note(args, synthesizer, console)
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
     if not args.yes and not processes.several():  # who would stop while the others wait
-        _refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
+        refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
     measure = synthesizer.measure_for(snapshots.axes)
     if measure.sums_every_step and not args.quiet:
         console.note(f"{measure.name} are computed on {processes.device()}")
@@ -176,8 +177,8 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
             "--seed makes the noise predictable, and the model not private: leave it out, or add "
             "--not-private to write the model all the same, for research"
         )
-    capped = (args.cap_epsilon, args.cap_delta, args.ledger_code) != (None, None, None)
-    if args.ledger is None and (args.new_people or capped):
+    capped = (args.cap_epsilon, args.cap_delta, args.ledger_code, args.new_people or None)
+    if args.ledger is None and capped != (None,) * 4:
         raise InputError(
             "--cap-epsilon, --cap-delta, --ledger-code and --new-people need --ledger FILE: name "
             "the file in which the fits add up"
@@ -226,7 +227,7 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
     return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
 
 
-def _refuse_wrong(found: TableCheck) -> None:
+def refuse_wrong(found: TableCheck) -> None:
     """Stop before anything is spent where a range is plainly wrong; nobody but the steward sees it.
 
     It depends on records and is not paid for, as every refusal of a table (`data.records`): so it
@@ -240,7 +241,7 @@ def _refuse_wrong(found: TableCheck) -> None:
         )
 
 
-def _note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: Console) -> None:
+def note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: Console) -> None:
     """What the user should know before a fit."""
     if args.seed is not None:
         console.note(

@@ -27,27 +27,27 @@ from privtraj.recipe import BOOLEAN, Option, whole
 
 # A configuration to fill in -------------------------------------------------------------------
 
-_INIT = """\
-examples:
-  privtraj init clinic.csv -o fit.toml
-  privtraj init postgresql://host/clinic --query visits -o fit.yaml
-
-then fill in the file and run:
-  privtraj fit --config fit.toml"""
+_OUT = changed(
+    "out", "file to write, .toml or .yaml", needed="", default=Path("privtraj.toml"), short="-o"
+)
+_LOOKED = "names and kinds of columns and, of CSV, how numbers and dates are written"
 
 
-def add_init(commands: Any) -> None:
-    about = "write a commented configuration for fit to fill in, without showing any of the data"
-    usage = "privtraj init DATA [-o FILE] [options]"
-    looked = "names and kinds of columns and, of CSV, how numbers and dates are written"
-    where = {"needed": "", "default": Path("privtraj.toml"), "short": "-o"}
-    out = changed("out", "file to write, .toml or .yaml", **where)
-    data = Group("data", (OPTIONS["data"], OPTIONS["query"]), looked)
-    has = data, Group("output", (out, *writing()))
-    shared.command(commands, "init", about, run_init, *has, usage=usage, epilog=_INIT)
+@shared.command(
+    Group("data", (OPTIONS["data"], OPTIONS["query"]), _LOOKED),
+    Group("output", (_OUT, *writing())),
+    usage="privtraj init DATA [-o FILE] [options]",
+)
+def init(args: argparse.Namespace, console: Console) -> None:
+    """Write a commented configuration for fit to fill in, without showing any of the data.
 
+    examples:
+      privtraj init clinic.csv -o fit.toml
+      privtraj init postgresql://host/clinic --query visits -o fit.yaml
 
-def run_init(args: argparse.Namespace, console: Console) -> None:
+    then fill in the file and run:
+      privtraj fit --config fit.toml
+    """
     shared.check_files(args, out=config.SUFFIXES)
     from privtraj.data import detection, sql
 
@@ -180,37 +180,36 @@ def _words(name: str) -> set[str]:
 
 # A look at the table --------------------------------------------------------------------------
 
-_CHECK = """\
-examples:
-  privtraj check clinic.csv --time age --person id \\
-      --feature height 40 210 --feature weight 1 140 --time-range 0 20
-  privtraj check --config fit.toml
-
-It counts records outside the ranges, cells that cannot be read, people who are there twice, and
-says what fit would do. What it prints is about raw records: never for release.
-
-exit codes: 0, fit would take the table and no range is plainly wrong; 3, one is, or fit would not;
-2, bad input"""
+_CONFIG = Option("config", FILE, "TOML or YAML file of a fit; options on the command line win")
 
 
-def add_check(commands: Any) -> None:
-    about = "look at your own table before anything is spent; never for release"
-    usage = "privtraj check DATA [options]"
-    words: dict[str, Any] = {"usage": usage, "epilog": _CHECK, "configured": True}
-    file = Option("config", FILE, "TOML or YAML file of a fit; options on the command line win")
-    left_out = ("seed", "not_private")  # nothing is drawn
-    groups = [
-        Group(each.title, tuple(o for o in each.options if o.name not in left_out), each.about)
-        for each in GROUPS
-        if each.title in ("data", "privacy", "advanced")
-    ]
-    above = Group("configuration", (file,), "all of the options below, in a file")
-    has = above, *groups, Group("output", (OPTIONS["json"],))
-    shared.command(commands, "check", about, run_check, *has, **words)
+def _of_records(group: Group) -> Group:
+    """The same group of choices without those of what is drawn."""
+    asked = tuple(one for one in group.options if one.name not in ("seed", "not_private"))
+    return Group(group.title, asked, group.about)
 
 
-def run_check(args: argparse.Namespace, console: Console) -> int:
-    """Exit code 3 if a fit would stop at the table."""
+@shared.command(
+    Group("configuration", (_CONFIG,), "all of the options below, in a file"),
+    *(_of_records(each) for each in GROUPS if each.title in ("data", "privacy", "advanced")),
+    Group("output", (OPTIONS["json"],)),
+    usage="privtraj check DATA [options]",
+    configured=True,
+)
+def check(args: argparse.Namespace, console: Console) -> int:
+    """Look at your own table before anything is spent; never for release.
+
+    examples:
+      privtraj check clinic.csv --time age --person id \\
+          --feature height 40 210 --feature weight 1 140 --time-range 0 20
+      privtraj check --config fit.toml
+
+    It counts records outside the ranges, cells that cannot be read, people who are there twice, and
+    says what fit would do. What it prints is about raw records: never for release.
+
+    exit codes: 0, fit would take the table and no range is plainly wrong; 3, one is, or fit would
+    not; 2, bad input
+    """
     args = fit.settled(args)
     console.json = args.json
     fit.check_table(args)
@@ -228,13 +227,6 @@ def run_check(args: argparse.Namespace, console: Console) -> int:
 
 
 # A forecast -----------------------------------------------------------------------------------
-
-_PLAN = """\
-examples:
-  privtraj plan --people 6000 --features 2 --epsilon 1 --delta 1e-5
-  privtraj plan --people 6000 --config fit.toml --plot plan.png
-  privtraj plan --people 6000 --features 2 --column sex category values=F,M fixed \\
-      --column smoker boolean --epsilon 1 --delta 1e-5"""
 
 _SHARED = ("epsilon", "delta", "adjacency", "measure", "public_counts", "records_per_person")
 # fmt: off
@@ -266,17 +258,24 @@ _OUTPUT = (
 # fmt: on
 
 
-def add_plan(commands: Any) -> None:
-    about = "forecast the quality of a fit by simulation: no data are read, nothing is spent"
-    data = Group("data", _DATA, "what is public about them")
-    has = data, Group("privacy", _PRIVACY), Group("output", _OUTPUT)
-    shared.command(commands, "plan", about, run_plan, *has, epilog=_PLAN, configured=True)
+@shared.command(
+    Group("data", _DATA, "what is public about them"),
+    Group("privacy", _PRIVACY),
+    Group("output", _OUTPUT),
+    configured=True,
+)
+def plan(args: argparse.Namespace, console: Console) -> None:
+    """Forecast the quality of a fit by simulation: no data are read, nothing is spent.
 
-
-def run_plan(args: argparse.Namespace, console: Console) -> None:
+    examples:
+      privtraj plan --people 6000 --features 2 --epsilon 1 --delta 1e-5
+      privtraj plan --people 6000 --config fit.toml --plot plan.png
+      privtraj plan --people 6000 --features 2 --column sex category values=F,M fixed \\
+          --column smoker boolean --epsilon 1 --delta 1e-5
+    """
     asked = _asked(args)
     shared.check_files(args, plot=shared.PICTURES)
-    from privtraj.assess.plan import Forecast, plan
+    from privtraj.assess import plan as plans
 
     @cache  # a bar, and heavy parts that are loaded, only if the answer is not known yet
     def bar() -> Callable[[int, int], None]:
@@ -284,19 +283,18 @@ def run_plan(args: argparse.Namespace, console: Console) -> None:
         return console.progress("simulating")
 
     kept = not args.no_cache
-    forecast = plan(**asked, keep=kept, progress=lambda done, total: bar()(done, total))
+    forecast = plans.plan(**asked, keep=kept, progress=lambda done, total: bar()(done, total))
     text, files = str(forecast), {}
     if args.plot is not None:
-        if not isinstance(forecast, Forecast):
+        if not isinstance(forecast, plans.Forecast):
             raise InputError("--plot draws a simulation, and categories have none: leave it out")
         from matplotlib.figure import Figure
 
         from privtraj import plot
-        from privtraj.plot import save_figure
 
         figure = Figure(figsize=(6.4, 4.2), layout="constrained", facecolor="white")
         plot.tradeoff(forecast, ax=figure.subplots())
-        save_figure(figure, args.plot, args.force)
+        plot.save_figure(figure, args.plot, args.force)
         text += f"\n\nWritten: {args.plot}"
         files["plot"] = str(args.plot)
     console.result({"command": "plan", **forecast.to_dict(), **files}, text)

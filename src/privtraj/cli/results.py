@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 # Paths ----------------------------------------------------------------------------------------
 
-_SAMPLE = """\
-examples:
-  privtraj sample growth.privtraj -n 1000 --at 81 --out paths.csv
-  privtraj sample visits.privtraj -n 50 --times 2024-01-31 2024-02-15 --out paths.parquet
-  privtraj sample trips.privtraj --at 100 --out paths.geojson
-  privtraj sample clinic.privtraj --where sex=F --at-start stage=II,III --out women.csv"""
 # fmt: off
 _WHICH = (
     MODEL,
@@ -57,14 +51,21 @@ _PATHS_OUT = changed("out", "file to write: .csv, .parquet, .arrow, .geojson (.t
 # fmt: on
 
 
-def add_sample(commands: Any) -> None:
-    about = "draw synthetic trajectories from a model; this costs no privacy, however often"
-    usage = "privtraj sample MODEL --out FILE [options]"
-    has = Group("data", _WHICH), Group("output", (_PATHS_OUT, *writing())), Group("advanced", _HOW)
-    shared.command(commands, "sample", about, run_sample, *has, usage=usage, epilog=_SAMPLE)
+@shared.command(
+    Group("data", _WHICH),
+    Group("output", (_PATHS_OUT, *writing())),
+    Group("advanced", _HOW),
+    usage="privtraj sample MODEL --out FILE [options]",
+)
+def sample(args: argparse.Namespace, console: Console) -> None:
+    """Draw synthetic trajectories from a model; this costs no privacy, however often.
 
-
-def run_sample(args: argparse.Namespace, console: Console) -> None:
+    examples:
+      privtraj sample growth.privtraj -n 1000 --at 81 --out paths.csv
+      privtraj sample visits.privtraj -n 50 --times 2024-01-31 2024-02-15 --out paths.parquet
+      privtraj sample trips.privtraj --at 100 --out paths.geojson
+      privtraj sample clinic.privtraj --where sex=F --at-start stage=II,III --out women.csv
+    """
     _, _, values = sampled(args, console)
     drawn = values["paths"]
     text = f"{drawn['n']} paths at {drawn['times']} times, written to {drawn['file']}"
@@ -137,21 +138,20 @@ def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[s
 
 # A page ---------------------------------------------------------------------------------------
 
-_REPORT = """\
-example:
-  privtraj report growth.privtraj -o report.html
 
-The page is one file, needs no network, and shows nothing but the released model."""
+@shared.command(
+    *(MODEL, changed("out", "page to write: .html", short="-o")),
+    *writing(),
+    usage="privtraj report MODEL -o FILE.html [options]",
+)
+def report(args: argparse.Namespace, console: Console) -> None:
+    """Write a model as one page to look at in a browser; costs no privacy.
 
+    example:
+      privtraj report growth.privtraj -o report.html
 
-def add_report(commands: Any) -> None:
-    about = "write a model as one page to look at in a browser; costs no privacy"
-    usage = "privtraj report MODEL -o FILE.html [options]"
-    has = MODEL, changed("out", "page to write: .html", short="-o"), *writing()
-    shared.command(commands, "report", about, run_report, *has, usage=usage, epilog=_REPORT)
-
-
-def run_report(args: argparse.Namespace, console: Console) -> None:
+    The page is one file, needs no network, and shows nothing but the released model.
+    """
     shared.require(vars(args), "out")
     shared.check_files(args, "model", out=(".html",))
     model = shared.load_model(args.model, "page", console)
@@ -166,13 +166,6 @@ def run_report(args: argparse.Namespace, console: Console) -> None:
 
 # A comparison with raw data -------------------------------------------------------------------
 
-_EVALUATE = """\
-examples:
-  privtraj evaluate growth.privtraj clinic.csv --out scores.json
-  privtraj evaluate growth.privtraj clinic.csv --holdout others.csv --person id
-  privtraj evaluate growth.privtraj clinic.csv --report compare.html
-
-The result compares with raw data: it is not private, and not for release."""
 # fmt: off
 _COMPARED = (
     MODEL,
@@ -197,17 +190,24 @@ _SCORES = (
 # fmt: on
 
 
-def add_evaluate(commands: Any) -> None:
-    about = "compare a model with raw data, for those who may see them; not for release"
-    usage = "privtraj evaluate MODEL TABLE [options]"
-    has = Group("data", _COMPARED), Group("output", _SCORES)
-    shared.command(commands, "evaluate", about, run_evaluate, *has, usage=usage, epilog=_EVALUATE)
+@shared.command(
+    Group("data", _COMPARED),
+    Group("output", _SCORES),
+    usage="privtraj evaluate MODEL TABLE [options]",
+)
+def evaluate(args: argparse.Namespace, console: Console) -> None:
+    """Compare a model with raw data, for those who may see them; not for release.
 
+    examples:
+      privtraj evaluate growth.privtraj clinic.csv --out scores.json
+      privtraj evaluate growth.privtraj clinic.csv --holdout others.csv --person id
+      privtraj evaluate growth.privtraj clinic.csv --report compare.html
 
-def run_evaluate(args: argparse.Namespace, console: Console) -> None:
+    The result compares with raw data: it is not private, and not for release.
+    """
     read = ("model", "table", "holdout")
     shared.check_files(args, *read, out=(".json",), report=(".html",))
-    from privtraj.metrics.evaluation import NOTICE, evaluate
+    from privtraj.metrics import evaluation as compared
     from privtraj.metrics.records import read_records
     from privtraj.model.model import load
     from privtraj.report.comparison import comparison
@@ -217,19 +217,19 @@ def run_evaluate(args: argparse.Namespace, console: Console) -> None:
     chosen["csv"] = args.csv
     if args.csv is None and args.config is not None:
         chosen["csv"] = config.load(args.config, but=set(OPTIONS) - {"csv"}).get("csv")
-    evaluation = evaluate(model, args.table, **chosen, progress=console.progress("evaluating"))
-    for note in evaluation.notes:
+    found = compared.evaluate(model, args.table, **chosen, progress=console.progress("evaluating"))
+    for note in found.notes:
         console.note(note)
     files = {name: str(getattr(args, name)) for name in read if getattr(args, name) is not None}
-    values = {"notice": NOTICE, "command": "evaluate", **files, **evaluation.to_dict()}
+    values = {"notice": compared.NOTICE, "command": "evaluate", **files, **found.to_dict()}
     if args.out is not None:
         text = json.dumps(values, indent=1, allow_nan=False) + "\n"
         values["out"] = console.write(text, args.out, args.force)
     if args.report is not None:
         records = read_records(args.table, model, args.person, chosen["csv"])
-        comparison(model, evaluation, records).write(args.report, args.force)
+        comparison(model, found, records).write(args.report, args.force)
         values["report"] = console.wrote(args.report)
-    text = str(evaluation)
+    text = str(found)
     if console.written:
         text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"
     console.result(values, text)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import platform
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,37 +30,59 @@ TABLES = formats.suffixes(formats.PATHS)
 """What paths are written as."""
 
 
-def command(
-    commands: Any,
-    name: str,
-    about: str,
-    run: Callable[..., Any],
-    *has: Option | Group,
-    configured: bool = False,
-    **more: Any,
-) -> Any:
-    """The parser of a command that `run` runs, with options, or groups of them.
+Run = Callable[[argparse.Namespace, Console], int | None]
 
-    configured: whether options that are not given are None, as a file may have them.
+
+@dataclass(frozen=True)
+class Command:
+    """A command: the function that runs it, which may return an exit code, and its options.
+
+    Name and help are those of the function: the first paragraph of its docstring says what it is
+    about, and the rest stands below its options.
+    words: what else argparse is to know.  configured: whether options that are not given are None,
+    as a file may have them.  actions: commands below it, one of which must be named.
     """
-    added = commands.add_parser(name, help=about, **{"description": about, **more})
-    added.set_defaults(run=run)
-    for each in has:
-        group, options = added, (each,) if isinstance(each, Option) else each.options
-        if isinstance(each, Group):
-            group = added.add_argument_group(each.title, each.about or None)
-        for option in options:
-            words: dict[str, Any] = {"help": option.help, **option.kind.typed}
-            if option.metavar is not None:
-                words["metavar"] = option.metavar
-            if option.placed:
-                nargs = "?" if configured or not option.needed else None
-                group.add_argument(option.name, nargs=nargs, **words)
-                continue
-            flags = [option.short, option.flag] if option.short else [option.flag]
-            words["default"] = None if configured else option.default
-            group.add_argument(*flags, dest=option.name, **words)
-    return added
+
+    run: Run
+    has: tuple[Option | Group, ...] = ()
+    configured: bool = False
+    words: Mapping[str, Any] = field(default_factory=dict)
+    actions: tuple[Command, ...] = ()
+
+    def add(self, commands: Any) -> None:
+        """Let the parser of `privtraj` know it."""
+        head, _, rest = (inspect.getdoc(self.run) or "").partition("\n\n")
+        about = " ".join(head.split()).removesuffix(".")
+        about = about[:1].lower() + about[1:]
+        words = {"description": about, "epilog": rest or None, **self.words}
+        added = commands.add_parser(self.run.__name__, help=about, **words)
+        added.set_defaults(run=self.run)
+        if self.actions:
+            below = added.add_subparsers(dest="action", metavar="ACTION", required=True)
+            for action in self.actions:
+                action.add(below)
+        for each in self.has:
+            group, options = added, (each,) if isinstance(each, Option) else each.options
+            if isinstance(each, Group):
+                group = added.add_argument_group(each.title, each.about or None)
+            for option in options:
+                shown: dict[str, Any] = {"help": option.help, **option.kind.typed}
+                if option.metavar is not None:
+                    shown["metavar"] = option.metavar
+                if option.placed:
+                    nargs = "?" if self.configured or not option.needed else None
+                    group.add_argument(option.name, nargs=nargs, **shown)
+                    continue
+                flags = [option.short, option.flag] if option.short else [option.flag]
+                shown["default"] = None if self.configured else option.default
+                group.add_argument(*flags, dest=option.name, **shown)
+
+
+def command(
+    *has: Option | Group, configured: bool = False, actions: tuple[Command, ...] = (), **words: Any
+) -> Callable[[Run], Command]:
+    """Make a command of the function below, with options or groups of them: see `Command`."""
+    return lambda run: Command(run, has, configured, words, actions)
 
 
 def load_model(path: Path, what: str, console: Console) -> TrajectoryModel:

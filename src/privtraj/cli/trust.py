@@ -1,4 +1,7 @@
-"""Trust in a model: `privtraj verify`, `sign`, `ledger` and `audit`."""
+"""Trust in a model: `privtraj verify`, `sign`, `ledger` and `audit`.
+
+What a command's docstring says is its help.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,25 @@ from privtraj.recipe import NUMBER, TEXT, Option, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
+    from privtraj.privacy.ledger_file import LedgerFile
 
 # Whether a certificate is right ---------------------------------------------------------------
 
-_VERIFY = """\
-examples:
-  privtraj verify growth.privtraj --certificate certificate.json
-  privtraj verify growth.privtraj --key clinic.key.pub"""
 
+@shared.command(
+    MODEL,
+    changed("certificate", "certificate that came beside it, as .json"),
+    Option("key", FILE, "public key that must have signed it, as .pub"),
+    OPTIONS["json"],
+    usage="privtraj verify MODEL [--certificate FILE] [--key FILE]",
+)
+def verify(args: argparse.Namespace, console: Console) -> None:
+    """Check that a model file is whole and that its certificate belongs to it and adds up.
 
-def add_verify(commands: Any) -> None:
-    about = "check that a model file is whole and that its certificate belongs to it and adds up"
-    usage = "privtraj verify MODEL [--certificate FILE] [--key FILE]"
-    beside = changed("certificate", "certificate that came beside it, as .json")
-    key = Option("key", FILE, "public key that must have signed it, as .pub")
-    has = MODEL, beside, key, OPTIONS["json"]
-    shared.command(commands, "verify", about, run_verify, *has, usage=usage, epilog=_VERIFY)
-
-
-def run_verify(args: argparse.Namespace, console: Console) -> None:
+    examples:
+      privtraj verify growth.privtraj --certificate certificate.json
+      privtraj verify growth.privtraj --key clinic.key.pub
+    """
     model, recomputed = verified(args.model, args.certificate, args.key)
     certificate = model.certificate
     names = ("private", "epsilon", "delta", "adjacency", "warnings", "signed_by")
@@ -86,29 +89,23 @@ def verified(
 
 # Signatures -----------------------------------------------------------------------------------
 
-_SIGN = """\
-examples:
-  privtraj sign --new-key clinic.key
-  privtraj sign growth.privtraj --key clinic.key --certificate certificate.json"""
 
+@shared.command(
+    replace(MODEL, needed="", about=f"{MODEL.about}; the signature is put into it"),
+    changed("certificate", "its certificate beside it, as .json, to sign as well"),
+    Option("key", FILE, "your private key, which nobody else may read"),
+    Option("new_key", FILE, "instead: make a key, in this file and, for all to have, in FILE.pub"),
+    changed("force", "replace the signature of another key"),
+    OPTIONS["json"],
+    usage="privtraj sign MODEL --key FILE [--certificate FILE], or privtraj sign --new-key FILE",
+)
+def sign(args: argparse.Namespace, console: Console) -> None:
+    """Sign a model and its certificate, so that nobody can change them unnoticed.
 
-def add_sign(commands: Any) -> None:
-    about = "sign a model and its certificate, so that nobody can change them unnoticed"
-    usage = "privtraj sign MODEL --key FILE [--certificate FILE], or privtraj sign --new-key FILE"
-    text = "model file that fit has written; the signature is put into it"
-    made = "instead: make a key, in this file and, for everybody to have, in FILE.pub"
-    has = (
-        replace(MODEL, about=text, needed=""),
-        changed("certificate", "its certificate beside it, as .json, to sign as well"),
-        Option("key", FILE, "your private key, which nobody else may read"),
-        Option("new_key", FILE, made),
-        changed("force", "replace the signature of another key"),
-        OPTIONS["json"],
-    )
-    shared.command(commands, "sign", about, run_sign, *has, usage=usage, epilog=_SIGN)
-
-
-def run_sign(args: argparse.Namespace, console: Console) -> None:
+    examples:
+      privtraj sign --new-key clinic.key
+      privtraj sign growth.privtraj --key clinic.key --certificate certificate.json
+    """
     if args.new_key is not None:
         if args.model is not None or args.key is not None or args.certificate is not None:
             raise InputError("--new-key only makes a key: sign with --key FILE afterwards")
@@ -146,46 +143,55 @@ def run_sign(args: argparse.Namespace, console: Console) -> None:
 
 # What was spent -------------------------------------------------------------------------------
 
-_LEDGER = """\
-examples:
-  privtraj ledger show clinic.ledger
-  privtraj ledger show clinic.ledger --ledger-code 5-0123456789abcdef
-  privtraj ledger charge clinic.ledger --what "histogram in the yearly report" \\
-      --epsilon 0.3 --delta 0"""
-_FILE = Option(
-    "ledger", FILE, "ledger that fit has written", metavar="FILE", placed=True, needed="a ledger"
+_LEDGER = (
+    Option(
+        "ledger", FILE, "ledger that fit has written", metavar="FILE", placed=True, needed="one"
+    ),
+    OPTIONS["ledger_code"],
+    OPTIONS["json"],
 )
 _WHAT = Option(
     "what", TEXT, "what was released", metavar="TEXT", needed="it says what was released"
 )
 
 
-def add_ledger(commands: Any) -> None:
-    about = "show what fits on the same people have spent, or record a release made elsewhere"
-    ledger = commands.add_parser("ledger", help=about, description=about, epilog=_LEDGER)
-    actions = ledger.add_subparsers(dest="action", metavar="ACTION", required=True)
-    shown = (_FILE, OPTIONS["ledger_code"], OPTIONS["json"])
-    about = "print the fits, their totals, and what the caps leave"
-    shared.command(actions, "show", about, run_ledger, *shown)
-    charged = (
-        *(OPTIONS["epsilon"], OPTIONS["delta"], _WHAT),
-        changed("adjacency", "the relation of the other tool's guarantee"),
-        *(OPTIONS["cap_epsilon"], OPTIONS["cap_delta"]),
-    )
-    about = "record a private release of the same people that another tool has made"
-    shared.command(actions, "charge", about, run_ledger, *shown, *charged)
-
-
-def run_ledger(args: argparse.Namespace, console: Console) -> None:
-    if args.action == "charge":
-        shared.require(vars(args), "epsilon", "delta", _WHAT)
-    from privtraj.privacy.ledger_file import LedgerFile
-
-    file = LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
-    if args.action == "charge":
-        file.charge(args.epsilon, args.delta, args.adjacency, args.what)
+@shared.command(*_LEDGER)
+def show(args: argparse.Namespace, console: Console) -> None:
+    """Print the fits, their totals, and what the caps leave."""
+    file = _ledger_file(args)
     values = {"command": f"ledger {args.action}", "ledger": str(args.ledger), **file.summary()}
     console.result(values, file.describe())
+
+
+@shared.command(
+    *_LEDGER,
+    *(OPTIONS["epsilon"], OPTIONS["delta"], _WHAT),
+    changed("adjacency", "the relation of the other tool's guarantee"),
+    *(OPTIONS["cap_epsilon"], OPTIONS["cap_delta"]),
+)
+def charge(args: argparse.Namespace, console: Console) -> None:
+    """Record a private release of the same people that another tool has made."""
+    shared.require(vars(args), "epsilon", "delta", _WHAT)
+    _ledger_file(args).charge(args.epsilon, args.delta, args.adjacency, args.what)
+    show.run(args, console)
+
+
+@shared.command(actions=(show, charge))
+def ledger(args: argparse.Namespace, console: Console) -> None:
+    """Show what fits on the same people have spent, or record a release made elsewhere.
+
+    examples:
+      privtraj ledger show clinic.ledger
+      privtraj ledger show clinic.ledger --ledger-code 5-0123456789abcdef
+      privtraj ledger charge clinic.ledger --what "histogram in the yearly report" \\
+          --epsilon 0.3 --delta 0
+    """
+
+
+def _ledger_file(args: argparse.Namespace) -> LedgerFile:
+    from privtraj.privacy.ledger_file import LedgerFile
+
+    return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
 
 
 # Attacks --------------------------------------------------------------------------------------
@@ -195,18 +201,6 @@ LEAST_RUNS = 20
 CANARIES = ("alone", "corner", "rare", "duplicated", "level", "missing", "all")
 """As in `audit.canaries`."""
 
-_AUDIT = """\
-examples:
-  privtraj audit --epsilon 1 --delta 1e-5 --plot audit.png
-  privtraj audit --epsilon 4 --measure gradients --runs 4000 --out audit.json
-  privtraj audit --epsilon 1 --canary all
-
-canaries: alone, in an empty corner and alone in a time; corner, in an empty corner of a time with
-everybody; rare, where one other person is; duplicated, three records in one place; level, with a
-level of a category that nobody else has; missing, without a number that everybody else has
-
-exit codes: 0, no violation found; 1, a lower bound exceeds the claim, or the noise is not what the
-ledger states; 2, bad input"""
 # fmt: off
 _ATTACK = (
     Option("features", whole(1), "features of the simulated data", default=2),
@@ -225,19 +219,32 @@ _FOUND = (
     *writing("replace existing files"),
 )
 # fmt: on
+_CLAIM = (*budget(), OPTIONS["adjacency"], OPTIONS["measure"])
 
 
-def add_audit(commands: Any) -> None:
-    about = "attack simulated fits, and compare the privacy loss found with the one claimed"
-    text = f"{about}; no data of yours are needed or read"
-    claim = (*budget(), OPTIONS["adjacency"], OPTIONS["measure"])
-    privacy = Group("privacy", claim, "the claim to put to the test")
-    has = privacy, Group("attack", _ATTACK), Group("output", _FOUND)
-    shared.command(commands, "audit", about, run_audit, *has, description=text, epilog=_AUDIT)
+@shared.command(
+    Group("privacy", _CLAIM, "the claim to put to the test"),
+    Group("attack", _ATTACK),
+    Group("output", _FOUND),
+)
+def audit(args: argparse.Namespace, console: Console) -> int:
+    """Attack simulated fits, and compare the privacy loss found with the one claimed.
 
+    No data of yours are needed or read.
 
-def run_audit(args: argparse.Namespace, console: Console) -> int:
-    """Exit code 1 if the claim is refuted."""
+    examples:
+      privtraj audit --epsilon 1 --delta 1e-5 --plot audit.png
+      privtraj audit --epsilon 4 --measure gradients --runs 4000 --out audit.json
+      privtraj audit --epsilon 1 --canary all
+
+    canaries: alone, in an empty corner and alone in a time; corner, in an empty corner of a time
+    with everybody; rare, where one other person is; duplicated, three records in one place; level,
+    with a level of a category that nobody else has; missing, without a number that everybody else
+    has
+
+    exit codes: 0, no violation found; 1, a lower bound exceeds the claim, or the noise is not what
+    the ledger states; 2, bad input
+    """
     from privtraj.audit.findings import check_confidence
     from privtraj.privacy.events import check_budget
 
@@ -245,21 +252,20 @@ def run_audit(args: argparse.Namespace, console: Console) -> int:
     check_confidence(args.confidence)
     shared.check_files(args, out=(".json",), plot=shared.PICTURES)
     from privtraj import plot
-    from privtraj.audit.attack import audit
-    from privtraj.plot import save_figure
+    from privtraj.audit import attack
     from privtraj.synthesizer import TrajectorySynthesizer
 
     claimed = {**vars(args), "seed": None}  # the seed is the attack's
     synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, claimed))
     names = ("runs", "confidence", "features", "view", "canary", "seed")
-    attack = {name: getattr(args, name) for name in names}
-    result = audit(synthesizer, **attack, progress=console.progress("auditing"))
+    how = {name: getattr(args, name) for name in names}
+    result = attack.audit(synthesizer, **how, progress=console.progress("auditing"))
     values = {"command": "audit", **result.to_dict(scores=False)}
     if args.out is not None:
         text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
         values["out"] = console.write(text, args.out, args.force)
     if args.plot is not None:
-        save_figure(plot.audit(result), args.plot, args.force)
+        plot.save_figure(plot.audit(result), args.plot, args.force)
         values["plot"] = console.wrote(args.plot)
     written = (f"Written: {path}" for path in console.written)
     console.result(values, "\n".join([str(result), *written]))

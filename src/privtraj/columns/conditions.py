@@ -225,9 +225,6 @@ class Constraints:
                 values[..., k] = column.written(values[..., k], self.precision[column.name])
         return values
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"monotone": dict(self.monotone), "precision": dict(self.precision)}
-
 
 NONE = Constraints({}, {})
 

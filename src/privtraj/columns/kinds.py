@@ -22,6 +22,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import filterfalse
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,7 +48,8 @@ class Axis:
     """The geometry of a column, for values of any shape in the units of a table, or in levels.
 
     name: of the column.  missing: whether records may lack it.  fixed: whether it never changes
-    along a path.  of: the column that this one is made of, if it is in no table.
+    along a path.  of: the column that this one is made of, if it is in no table.  ordered: whether
+    it is a category whose neighbouring levels are near each other.
     """
 
     kind: ClassVar[str]
@@ -54,16 +57,12 @@ class Axis:
     missing: bool
     fixed: bool
     of = ""
+    ordered = False
 
     @property
     def levels(self) -> int:
         """C of a category, 0 of a number."""
         return 0
-
-    @property
-    def ordered(self) -> bool:
-        """Whether it is a category whose neighbouring levels are near each other."""
-        return False
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -533,7 +532,7 @@ KINDS: dict[str, type[Number] | type[Category]] = {
 
 def of_tables(columns: Sequence[Column]) -> tuple[Column, ...]:
     """The columns that a table has: all but those that are made of others."""
-    return tuple(column for column in columns if not column.of)
+    return tuple(filterfalse(attrgetter("of"), columns))
 
 
 def to_dict(column: Column) -> dict[str, Any]:
@@ -596,15 +595,15 @@ class Axes:
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Axes:
         """Those of declared columns."""
-        lacking = {one.of: k for k, one in enumerate(columns) if isinstance(one, Flag)}
-        flags = (
-            (k, lacking[one.of or one.name])
-            for k, one in enumerate(columns)
-            if not one.levels and (one.of or one.name) in lacking
-        )
-        levels, ordered, fixed = zip(
-            *((c.levels, c.ordered, c.fixed) for c in columns), strict=True
-        )
+        flag_of, flags = {}, []
+        for k, one in enumerate(columns):
+            if isinstance(one, Flag):
+                flag_of[one.of] = k
+        for k, one in enumerate(columns):
+            if not one.levels and (one.of or one.name) in flag_of:
+                flags.append((k, flag_of[one.of or one.name]))
+        facts = map(attrgetter("levels", "ordered", "fixed"), columns)
+        levels, ordered, fixed = zip(*facts, strict=True)
         return cls(levels, ordered, fixed, tuple(flags))
 
     @classmethod

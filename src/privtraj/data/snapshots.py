@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -228,7 +229,7 @@ class Snapshots:
     @property
     def features(self) -> tuple[str, ...]:
         """d names."""
-        return tuple(column.name for column in self.columns)
+        return tuple(map(attrgetter("name"), self.columns))
 
     @property
     def declared(self) -> tuple[Column, ...]:
@@ -238,7 +239,7 @@ class Snapshots:
     @cached_property
     def bounds(self) -> Floats:
         """(d, 2) low and high of each feature, in data units."""
-        return frozen(np.array([column.domain for column in self.columns]))
+        return frozen(np.array(list(map(attrgetter("domain"), self.columns))))
 
     @cached_property
     def plot(self) -> Plot | None:
@@ -293,13 +294,16 @@ class Snapshots:
 
     def public_inputs(self) -> dict[str, Any]:
         """What a guarantee about these records takes as known to everybody, for a certificate."""
+        axis, bounds = self.axis, {}
+        for column in of_tables(self.columns):
+            bounds[column.name] = column.public_inputs()
         public: dict[str, Any] = {
-            "bounds": {column.name: column.public_inputs() for column in self.declared},
-            "time range": list(map(str, written_times(self.axis.range, self.datetime))),
+            "bounds": bounds,
+            "time range": list(map(str, written_times(axis.range, axis.datetime))),
             MOST_RECORDS: self.records_per_person,
         }
-        if self.axis.declared:
-            public["bin times"] = list(map(str, written_times(self.times, self.datetime)))
+        if axis.declared:
+            public["bin times"] = list(map(str, written_times(axis.times, axis.datetime)))
         if self.together:
             public[SHARED_BINS] = True
         if self.domain is not None:

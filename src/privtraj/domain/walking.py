@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 
-from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, steadied, total_variance
+from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, total_variance, with_constant_shares
 from privtraj.base.space import fold
 from privtraj.domain.domain import Plot
 from privtraj.motion.couplings import Couplings, Discrete, Transition, least_cost
@@ -37,9 +37,11 @@ def parts_of(plot: Plot, particles: Floats) -> Ints:
 
 def within(plot: Plot, marginals: Any) -> Any:
     """Marginals (`measures.marginals`) of which no mass is outside, and as much is in a part at all
-    times: the mean over time, see `steadied`."""
+    times: the mean over time, see `with_constant_shares`."""
     particles = plot.snapped(marginals.particles)
-    particles, weights, _ = steadied(particles, marginals.weights, parts_of(plot, particles))
+    particles, weights, _ = with_constant_shares(
+        particles, marginals.weights, parts_of(plot, particles)
+    )
     return marginals._replace(particles=particles, weights=weights)
 
 

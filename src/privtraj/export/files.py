@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,9 @@ from privtraj.base.files import atomic_path
 from privtraj.base.formats import PATHS, extra, format_of
 from privtraj.base.space import as_user_times, moment, written_times
 from privtraj.columns.kinds import Number
-from privtraj.columns.precision import DEGREES as DEGREES_STEP
 from privtraj.columns.precision import axes
 from privtraj.data.tables import COORDINATE, anndata_needed
-from privtraj.export.tables import PathRows, python_values, write_as
+from privtraj.export.tables import PathRows, write_as
 
 DEGREES = "EPSG:4326"
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
@@ -63,45 +64,57 @@ def _places(paths: PathRows, x: str | None, y: str | None, hint: str | Said = ""
     return at
 
 
+def _located(paths: PathRows, x: str | None, y: str | None) -> list[tuple[list[float], Any]]:
+    """The rows of the long table that have a place, path by path and in the order of times: the
+    position, and all else as JSON writes it, dates as text and None where it is missing."""
+    at, order = _places(paths, x, y), np.argsort(paths.numeric_times, kind="stable")
+    parts = {"values": paths.values[:, order], "present": paths.present[:, order]}
+    table = replace(paths, numeric_times=paths.numeric_times[order], **parts).to_arrow()
+    time, where = table.column_names[1], [table.column_names[k - len(paths.features)] for k in at]
+    units = {"timestamp[ms]": "milliseconds", "timestamp[us]": "microseconds"}
+    digits, found = units.get(str(table.schema.types[1]), "seconds"), []
+    for row in table.to_pylist():
+        position = [row.pop(name) for name in where]
+        if None in position or np.isnan(position).any():
+            continue
+        for name, value in row.items():
+            if name == time and isinstance(value, datetime):
+                row[name] = f"{value.isoformat(timespec=digits)}Z"
+            elif isinstance(value, date):
+                row[name] = value.isoformat()
+            elif isinstance(value, float) and np.isnan(value):
+                row[name] = None
+        found.append(([round(value, _DIGITS) for value in position], row))
+    return found
+
+
+def _collection(kind: str, parts: Iterable[tuple[Any, dict[str, Any]]]) -> dict[str, Any]:
+    """GeoJSON of coordinates and their properties."""
+    features = [
+        {"type": "Feature", "geometry": {"type": kind, "coordinates": at}, "properties": known}
+        for at, known in parts
+    ]
+    return {"type": "FeatureCollection", "features": features}
+
+
 def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
     """See `Paths.to_geojson`."""
-    at = _places(paths, x, y)
+    rows = _located(paths, x, y)
     _check_times(paths.values.shape[1])
-    order = np.argsort(paths.numeric_times, kind="stable")
-    written = written_times(paths.numeric_times[order], paths.datetime)
-    utc = "Z" * (written.dtype != "datetime64[D]")  # and nothing behind a day
-    moments = [f"{time}{utc}" if paths.datetime else float(time) for time in written]
-    times = np.array(moments, dtype=object)
-    names: dict[str, int] = {}  # of the other features
-    for k in set(range(len(paths.features))) - set(at):
-        names[free_name(paths.features[k], {"path", "times", *names})] = k
-    columns = paths.columns or (None,) * len(paths.features)
-    values = paths.values[:, order]
-    places = []  # with as many digits as GeoJSON has
-    for k in at:
-        column, degrees = columns[k], values[..., k]
-        step = max(paths.precision.get(paths.features[k], DEGREES_STEP), DEGREES_STEP)
-        if isinstance(column, Number):
-            places.append(column.written(degrees, step))
-        else:
-            places.append(np.round(degrees, _DIGITS))
-    where = np.stack(places, axis=-1)
-    others = {
-        name: python_values(columns[k], paths.written(k)[:, order]) for name, k in names.items()
-    }
-    placed = paths.present[:, order] & ~np.isnan(values[..., at]).any(axis=-1)
-    lines: list[dict[str, Any]] = []
-    for path, there in enumerate(placed):
-        line = where[path, there]
-        if len(line) < 2:
+    lines = []
+    for path, own in groupby(rows, lambda located: located[1]["path"]):
+        places, known = zip(*own, strict=True)
+        if len(places) < 2:
             continue  # a line has two positions at least
-        other = {name: known[path, there].tolist() for name, known in others.items()}
-        place = {"type": "LineString", "coordinates": line.tolist()}
-        known = {"path": path, "times": times[there].tolist(), **other}
-        if paths.parent is not None:
-            known[free_name("parent", known)] = int(paths.parent[path])
-        lines.append({"type": "Feature", "geometry": place, "properties": known})
-    return {"type": "FeatureCollection", "features": lines}
+        _, time, *others = known[0]
+        made: dict[str, Any] = {"path": path, "times": [row[time] for row in known]}
+        parents = others[:1] if paths.parent is not None else []
+        for name in others[len(parents) :]:
+            made[free_name(name, made)] = [row[name] for row in known]
+        for name in parents:
+            made[free_name(name, made)] = known[0][name]
+        lines.append((list(places), made))
+    return _collection("LineString", lines)
 
 
 def to_trips(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
@@ -116,34 +129,15 @@ def to_trips(paths: PathRows, x: str | None = None, y: str | None = None) -> dic
     for line in lines["features"]:
         said = [moment.removesuffix("Z") for moment in line["properties"]["times"]]
         seconds = np.array(said, dtype="datetime64[us]").astype(np.int64) / 1e6
-        place = line["geometry"]
-        pairs = zip(place["coordinates"], seconds.tolist(), strict=True)
-        place["coordinates"] = [[*position, 0, second] for position, second in pairs]
+        pairs = zip(line["geometry"]["coordinates"], seconds.tolist(), strict=True)
+        line["geometry"]["coordinates"] = [[*position, 0, second] for position, second in pairs]
     return lines
 
 
 def to_points(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:
     """A point for each row of the long table, with its time as one value: a field of dates, by
     which the temporal controller of QGIS, and others that filter by a field, play them."""
-    at = _places(paths, x, y)
-    table = paths.to_arrow()
-    names = table.column_names
-    where = [names[-len(paths.features) + k] for k in at]
-    points = []
-    for row in table.to_pylist():
-        position = [row.pop(name) for name in where]
-        if None in position or np.isnan(position).any():
-            continue
-        if isinstance(row[names[1]], datetime):
-            row[names[1]] = f"{row[names[1]].isoformat()}Z"
-        for name, value in row.items():
-            if isinstance(value, date):
-                row[name] = value.isoformat()
-            elif isinstance(value, float) and np.isnan(value):
-                row[name] = None
-        place = {"type": "Point", "coordinates": [round(value, _DIGITS) for value in position]}
-        points.append({"type": "Feature", "geometry": place, "properties": row})
-    return {"type": "FeatureCollection", "features": points}
+    return _collection("Point", _located(paths, x, y))
 
 
 def to_geopandas(

@@ -156,18 +156,6 @@ def arrow_column(column: Column, values: Floats) -> Any:
     return pa.array(values, mask=missing)
 
 
-def python_values(column: Column | None, values: Floats) -> NDArray[Any]:
-    """Values (...) as plain objects (...) that JSON can write: labels, numbers, dates as text, None
-    where missing."""
-    flat = values.ravel()
-    listed: list[Any] = flat.tolist() if column is None else arrow_column(column, flat).to_pylist()
-    if isinstance(column, Date):
-        listed = [None if value is None else value.isoformat() for value in listed]
-    plain = np.empty(flat.shape, object)
-    plain[:] = listed
-    return plain.reshape(values.shape)
-
-
 def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = False) -> None:
     """Write a `pyarrow.Table` as CSV, Parquet or Arrow, by suffix; see `atomic_path`."""
     kind = format_of(Path(path), TABLES).name

@@ -27,10 +27,10 @@ from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis
 from privtraj.columns.kinds import Axes
 from privtraj.domain.domain import Plot
-from privtraj.measures.windows import Windows
+from privtraj.measures.windows import Resolution
 from privtraj.motion.diffusions import Brownian
 from privtraj.motion.process import Reference
-from privtraj.motion.reference import by_itself, declared
+from privtraj.motion.reference import USUAL, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, LaplaceCounts, Person
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
@@ -110,7 +110,7 @@ class Fit(NamedTuple):
 
     marginals: Marginals
     knots: Floats | None
-    windows: Windows
+    windows: Resolution
     people: Floats
     resolution: Floats
     reference: Reference
@@ -171,7 +171,7 @@ def reference_of(recipe: Recipe) -> Reference:
     given = declared(recipe.reference)
     if given is not None:
         return given
-    return by_itself() if recipe.diffusivity is None else Brownian(recipe.diffusivity)
+    return USUAL if recipe.diffusivity is None else Brownian(recipe.diffusivity)
 
 
 # Shares of the budget -----------------------------------------------------------------------------
@@ -219,12 +219,12 @@ def left(guard: Guard, calibrate: Callable[..., float], later: Event | None = No
 
 
 def head_count(guard: Guard, epsilon: float) -> Floats:
-    """People in each window (K,): noisy, paid for, and steadied.
+    """People in each window (K,): noisy, paid for, and shrunk to their mean.
 
     2 / epsilon^2 is a little above the exact variance of the integer noise.
     """
     counts = guard.ask(Release(CellCounts(1), Laplace(epsilon), HEAD_COUNT))[:, 0]
-    return steadied_counts(counts.astype(np.float64), 2 / epsilon**2)
+    return shrunk_counts(counts.astype(np.float64), 2 / epsilon**2)
 
 
 def public_people(counts: Sequence[float]) -> Floats:
@@ -232,7 +232,7 @@ def public_people(counts: Sequence[float]) -> Floats:
     return np.maximum(np.asarray(counts, np.float64), 1.0)
 
 
-def steadied_counts(counts: Floats, noise_variance: float) -> Floats:
+def shrunk_counts(counts: Floats, noise_variance: float) -> Floats:
     """Noisy counts (T,) shrunk to their mean by the share of their variance that is noise, >= 1."""
     mean = counts.mean()
     variance = max(counts.var(ddof=1), 1e-12)

@@ -2,10 +2,10 @@
 
     survey    how concentrated people are: how fine cells may be
     measure   noisy counts of the cells of every time: all else that is paid for
-    average   counts over time, as far as people stay (`pooling`)
+    average   counts over time, as far as people stay (`over_time`)
     infer     the cells that noise would hardly have produced (`cells`)
-    couple    masses that agree with the counts and travel little between times (`pooling`)
-    smooth    people inside the cells, and particles that stand for them (`smoothing`)
+    couple    masses that agree with the counts and travel little between times (`over_time`)
+    smooth    people inside the cells, and particles that stand for them (`cells`)
 
 The survey, where no look at motion (`windows`) has shown the variance of the people.  If a share
 p_j of the people of a time is in cell j of M equal cells, then people
@@ -46,13 +46,18 @@ from privtraj.measures.base import (
     Task,
     left,
     planned_event,
-    steadied_counts,
+    shrunk_counts,
 )
-from privtraj.measures.cells import estimate
+from privtraj.measures.cells import (
+    MOST_CELLS_PER_TIME,
+    bandwidths,
+    estimate,
+    placed,
+    smoothed,
+)
 from privtraj.measures.numbers import CURVES, PARTICLES_PER_CURVE, Measured, Numbers, View
+from privtraj.measures.over_time import TIME_COUPLING, pooled_over_time
 from privtraj.measures.persistence import PERSISTENCE
-from privtraj.measures.pooling import TIME_COUPLING, pooled_over_time
-from privtraj.measures.smoothing import MOST_CELLS_PER_TIME, bandwidths, placed, smoothed
 from privtraj.motion.population import APART
 from privtraj.privacy.events import LaplaceCounts, Person
 from privtraj.privacy.guard import MAX_CELLS, CellCounts, Guard, Laplace, Release
@@ -142,7 +147,7 @@ class Counts(Numbers):
         if head is not None:  # with the sum of all cells, each weighted by the other's noise
             of_head = laplace_variance(head.epsilon)
             of_cells = held.shape[1] * laplace_variance(epsilon)
-            summed = steadied_counts(held.sum(axis=1).astype(np.float64), of_cells)
+            summed = shrunk_counts(held.sum(axis=1).astype(np.float64), of_cells)
             both = of_cells + of_head
             total = (people * of_cells + summed * of_head) / both
             variance = of_cells * of_head / both

@@ -33,7 +33,7 @@ from privtraj.measures.base import (
     public_people,
     reference_of,
 )
-from privtraj.measures.curves import knots_of, reading_times, stiffest_curves
+from privtraj.measures.over_time import knots_of, stiffest_curves
 from privtraj.measures.persistence import (
     PERSISTENCE,
     measured_persistence,
@@ -54,20 +54,19 @@ from privtraj.measures.windows import (
     FEWEST_WINDOWS,
     LISTED,
     LISTED_SHARE,
+    MOST_LISTED,
     MOST_LOOKED,
     MOTION,
     MOTION_SHARE,
     WINDOW_NOISE,
     WINDOW_NOISE_OF_GRADIENTS,
-    Windows,
+    Resolution,
     even_windows,
     look_at_motion,
-    may_be_listed,
     moments_of,
-    most_windows,
 )
 from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
-from privtraj.motion.reference import by_itself, declared
+from privtraj.motion.reference import USUAL, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import MAX_CELLS, Guard
@@ -97,7 +96,7 @@ class View(NamedTuple):
 
     guard: Guard
     everywhere: Guard
-    windows: Windows
+    windows: Resolution
     spectrum: Spectrum | None
     subspace: Subspace | None
 
@@ -164,7 +163,8 @@ class Numbers(Measure):
             person = person.in_slabs()
         moments = list(self._moment_events(public, recipe).values())
         shares: dict[str, float] = {}
-        if recipe.windows != "bins" and may_be_listed(public.axis):
+        listed, times = public.axis.declared, len(public.axis.times)
+        if recipe.windows != "bins" and listed and times <= MOST_LISTED:
             shares[LISTED] = LISTED_SHARE
         if recipe.windows == "auto" and (d <= MOST_LOOKED or moments):
             shares[MOTION] = MOTION_SHARE
@@ -220,7 +220,7 @@ class Numbers(Measure):
         reference, moments = reference_of(recipe), windows.moments
         scale = Scale(public.bounds, float(moments[0]), float(moments[-1] - moments[0]))
         unit = reference.within(scale)
-        along = unit if subspace is None else by_itself()  # in the cube of what was measured
+        along = unit if subspace is None else USUAL  # in the cube of what was measured
         still = np.array(public.axes.fixed) if subspace is None else None
         marginals, knots = _through_windows(cloud.marginals, windows, task, along, still)
         if subspace is not None:
@@ -267,27 +267,27 @@ class Numbers(Measure):
                 looking = guard.projected(spectrum.looked_along)
         features = guard.n_features if subspace is None else subspace.projection.rank
         if recipe.windows == "bins":
-            windows = Windows(axis.times, True, np.arange(len(axis.times)))
+            windows = Resolution(axis.times, True, np.arange(len(axis.times)))
         else:  # as many as somebody set, or as suit how people move
             whole_bins = recipe.public_counts is not None  # the numbers of people are those of bins
             asked = planned_event(task.plan, LISTED)
-            moments, listed = moments_of(looking, axis, asked, whole_bins)
-            most = min(MAX_CELLS // (recipe.cells or 1) ** features, most_windows(moments, listed))
+            moments, listed, most = moments_of(looking, axis, asked, whole_bins)
+            most = min(MAX_CELLS // (recipe.cells or 1) ** features, most)
             asked = planned_event(task.plan, MOTION)
             if asked is not None:
                 choice = look_at_motion(looking, asked, moments, listed, features, most)
-                windows = Windows(moments, listed, choice.of_moment, choice)
+                windows = Resolution(moments, listed, choice.of_moment, choice)
             else:
                 wanted = FEWEST_WINDOWS if recipe.windows == "auto" else int(recipe.windows)
-                windows = Windows(moments, listed, even_windows(len(moments), min(wanted, most)))
-            guard = guard.in_slabs(windows.cuts)
+                windows = Resolution(moments, listed, even_windows(len(moments), min(wanted, most)))
+            guard = guard.in_slabs(windows)
         part = guard if subspace is None else guard.projected(subspace.projection)
         return View(part, guard, windows, spectrum, subspace)
 
 
 def _through_windows(
     marginals: Marginals,
-    windows: Windows,
+    windows: Resolution,
     task: Task,
     reference: Reference,
     still: Mask | None,
@@ -310,14 +310,13 @@ def _through_windows(
     if choice is not None:
         noise_cost = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * choice.variance
         allowed = CURVE_NOISE.get(d, 0.5) * choice.noise / noise_cost  # of K / (people epsilon)
-    read = reading_times(windows.unit_moments, windows.of_moment, READINGS)
-    edges = knots_of(windows.unit_moments, windows.of_moment)
+    runs = windows.unit_moments, windows.of_moment
     fixed = still if still is not None and still.any() else None
-    curves = stiffest_curves(clouds, read, edges, start, allowed, rng, fixed)
+    curves = stiffest_curves(clouds, *runs, start, allowed, rng, fixed)
     knots = windows.knots(task.public.axis.times)
     at = unit_time(knots, windows.moments)
     at_knots = marginals._replace(
-        particles=np.einsum("qk,mkd->qmd", hat_functions(at, edges), curves),
+        particles=np.einsum("qk,mkd->qmd", hat_functions(at, knots_of(*runs)), curves),
         weights=np.full((len(knots), m), 1 / m),
         bandwidth=np.interp(at, centres, marginals.bandwidth),
     )

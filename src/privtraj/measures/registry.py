@@ -43,21 +43,18 @@ def find(name: object) -> Measure | None:
 
 
 def measure_for(recipe: Recipe, axes: Axes | int) -> Measure:
-    """What the budget will buy with such columns, or with so many numbers."""
-    if recipe.measure != "auto":
-        return _loaded(recipe.measure)
-    return choose_measure(axes) if recipe.delta > 0 else _loaded("counts")
+    """What the budget will buy with such columns, or with so many numbers.
 
-
-def choose_measure(axes: Axes | int) -> Measure:
-    """Of numbers, counts of one or two and gradients from three on; tables where there are
-    categories, whose tables of two columns are few and small.
+    By itself, counts of one or two numbers, or without a delta, and gradients from three on; tables
+    where there are categories, whose tables of two columns are few and small.
 
     Cells multiply with every feature while particles follow the people. The number of people could
     say more, but it is private, and which mechanism is used must not follow from a private number:
     each of them keeps to the budget, a choice between them would not.
     """
-    if not isinstance(axes, int) and axes.mixed:
-        return _loaded("tables")
-    features = axes if isinstance(axes, int) else len(axes.levels)
-    return _loaded("counts" if features <= MOST_COUNTED else "gradients")
+    name, features = recipe.measure, axes if isinstance(axes, int) else len(axes.levels)
+    if name == "auto":
+        name = "counts" if recipe.delta == 0 or features <= MOST_COUNTED else "gradients"
+        if recipe.delta > 0 and not isinstance(axes, int) and axes.mixed:
+            name = "tables"
+    return _loaded(name)

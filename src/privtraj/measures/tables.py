@@ -42,12 +42,11 @@ from privtraj.measures.products import Problem, Target, drawn, fitted
 from privtraj.measures.windows import (
     LISTED,
     LISTED_SHARE,
+    MOST_LISTED,
     Ends,
-    Windows,
+    Resolution,
     even_windows,
-    may_be_listed,
     moments_of,
-    most_windows,
 )
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
@@ -100,7 +99,8 @@ class Tables(Measure):
 
     def plan(self, public: Public, recipe: Recipe) -> BudgetPlan:
         person, first = public.shape.person.in_slabs(), []  # a person's records may meet in tables
-        if recipe.windows != "bins" and may_be_listed(public.axis):
+        listed, times = public.axis.declared, len(public.axis.times)
+        if recipe.windows != "bins" and listed and times <= MOST_LISTED:
             look = counts_event(recipe, LISTED_SHARE, LISTED, person)
             first = [look] if look.epsilon > noise.EPSILON_RANGE[0] else []
         budget = recipe.epsilon, recipe.delta, recipe.adjacency
@@ -119,7 +119,7 @@ class Tables(Measure):
         axes, recipe, rng = guard.shape.axes, task.recipe, task.rng
         done = task.progress or (lambda step, of: None)
         windows = _windows(guard, task)
-        guard = guard.in_slabs(windows.cuts)
+        guard = guard.in_slabs(windows)
         asked, ends = _Asked(guard, left(guard, calibrate_gaussian)), Ends.of(windows)
         known = _alone(asked, axes)
         done(1, len(ROUNDS) + 1)
@@ -127,7 +127,7 @@ class Tables(Measure):
         sizes, moving, known = _over_time(asked, axes, cuts, known, windows)
         done(2, len(ROUNDS) + 1)
         part = np.arange(windows.count) * min(PARTS, windows.count) // windows.count
-        found, known = _pairs(asked, cuts, known, windows.cuts, moving, part)
+        found, known = _pairs(asked, cuts, known, windows, moving, part)
         done(len(ROUNDS), len(ROUNDS) + 1)
         people, shares = float(sizes.sum()), [one.shares for one in known]
         numbers = np.flatnonzero(axes.numbers).tolist()
@@ -172,17 +172,17 @@ class Tables(Measure):
         )
 
 
-def _windows(guard: Guard, task: Task) -> Windows:
+def _windows(guard: Guard, task: Task) -> Resolution:
     """As many as somebody set, of equal length; by itself each listed time, if people are at a few,
     or `WINDOWS`. More cost little: particles carry what is known from one to the next."""
     axis, wanted = task.public.axis, task.recipe.windows
     if wanted == "bins":
-        return Windows(axis.times, True, np.arange(len(axis.times)))
-    moments, listed = moments_of(guard, axis, planned_event(task.plan, LISTED), False)
-    most = most_windows(moments, listed)
+        return Resolution(axis.times, True, np.arange(len(axis.times)))
+    asked = planned_event(task.plan, LISTED)
+    moments, listed, most = moments_of(guard, axis, asked, False)
     if wanted == "auto":
         wanted = most if listed and len(axis.times) <= MOST_WINDOWS else WINDOWS
-    return Windows(moments, listed, even_windows(len(moments), min(wanted, most)))
+    return Resolution(moments, listed, even_windows(len(moments), min(wanted, most)))
 
 
 def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
@@ -241,11 +241,11 @@ def _over_time(
     axes: Axes,
     cuts: list[pairs.Cut],
     known: list[pairs.Known],
-    windows: Windows,
+    windows: Resolution,
 ) -> tuple[Floats, list[Floats], list[pairs.Known]]:
     """People (S,) in the windows, those of the groups of every column (S, A_j), and what is known
     of columns then."""
-    asking = [((j,), windows.cuts) for j in range(len(cuts))]
+    asking = [((j,), windows) for j in range(len(cuts))]
     tables, noise = asked.grouped(1, asking, cuts)
     sizes: Floats = np.maximum(np.mean([table.sum(axis=1) for table in tables], axis=0), 1.0)
     when, made, better = pairs.Basis.of(sizes / sizes.sum(), True), [], []

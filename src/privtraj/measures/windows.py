@@ -6,8 +6,8 @@ records are close to a listed time, within `CLOSE` of the gap, and how many are 
 and a record is in one of them (a window of the guard may have many pieces).
 
 Windows.  A window is a run of neighbouring moments that are measured as one. Curves through K
-windows (`curves`) hide of a motion y what no such curve shows, R y, and every window has noise. The
-squared W2 to expect is
+windows (`over_time`) hide of a motion y what no such curve shows, R y, and every window has noise.
+The squared W2 to expect is
     E(K) = hidden(K)  +  c V K / (people epsilon),      hidden = tr(R Q R') / M,
 V the variance of the people and Q the second moment of their motion. The windows are those with
 the least expected W2: the mean of sqrt(E) over what the motion may be, given a private look.
@@ -31,8 +31,7 @@ and windows that are never terrible win.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
@@ -40,7 +39,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import Slabs, TimeAxis, bin_edges, hat_functions, unit_time
-from privtraj.measures.curves import ACTION, knots_of, penalty
+from privtraj.measures.over_time import ACTION, knots_of, penalty
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.noise import laplace_variance
@@ -52,8 +51,8 @@ CLOSE = 0.05
 """How close to a listed time, in shares of the gap; people at any time are there with a tenth."""
 MOMENTS = 241
 """Moments that stand for continuous time; windows are runs of them."""
-MOST_WINDOWS = 100
-"""Of continuous time."""
+MOST_LISTED, MOST_WINDOWS = MOMENTS, 100
+"""Times of interest that may be those of the people, and windows of continuous time."""
 MOTION, MOTION_SHARE = "how people move", 0.12
 """A release, and its share of epsilon: noise of all that follows against windows that are wrong. .1
 to .15 have the same regret, .06 has 10 % more."""
@@ -90,63 +89,61 @@ LIKELY = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Quantiles of what motion may be hidden, five cases that are equally likely."""
 
 _FREQUENCIES = np.arange(1.0, 65.0)
+_SPECTRA = [
+    *(_FREQUENCIES**-p for p in POWERS),
+    *(np.exp(-0.5 * ((_FREQUENCIES / f - 1) / BAND_WIDTH) ** 2) for f in BANDS),
+]
 _RIDGE = 0.01  # of G, in its mean eigenvalue: functions that hardly vary where people are
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
-    """K windows of time, which are runs of neighbouring moments.
+class Resolution(Slabs):
+    """K windows of time that are measured, each a run of neighbouring moments.
 
     moments: (M,) in data units.  listed: people are at the moments alone; otherwise they are at any
     time, and the moments, even and close together, stand for all of it.
     of_moment: (M,) 0, .., 0, 1, .., K - 1.
     choice: why so many; None if somebody set their number, or nobody could look.
+
+    What follows: time is cut half way between the last moment of a window and the first of the
+    next.  unit_moments: (M,) in shares of the range.  centres: (K,) mean moment of each window, in
+    shares of the range.  middles: (K,) the same in data units.  lengths: (K,) how much time a
+    window covers, in data units; or how many of the listed times.
     """
 
+    edges: Floats = field(init=False)
+    slab_of_piece: Ints = field(init=False)
     moments: Floats
     listed: bool
     of_moment: Ints
     choice: WindowChoice | None = None
+    unit_moments: Floats = field(init=False)
+    centres: Floats = field(init=False)
+    middles: Floats = field(init=False)
+    lengths: Floats = field(init=False)
 
-    @property
-    def count(self) -> int:
-        """K."""
-        return int(self.of_moment[-1]) + 1
+    def __post_init__(self) -> None:
+        moments, held = self.moments, np.bincount(self.of_moment)
+        start, end = moments[[0, -1]]
+        edges = bin_edges(moments)[np.flatnonzero(np.diff(self.of_moment))]
+        unit = unit_time(moments, moments)
+        centres = np.bincount(self.of_moment, unit) / held
+        covered = np.diff(np.concatenate([moments[:1], edges, moments[-1:]]))
+        follows = {
+            "edges": edges,
+            "slab_of_piece": np.arange(len(held)),
+            "unit_moments": unit,
+            "centres": centres,
+            "middles": start + centres * (end - start),
+            "lengths": held.astype(np.float64) if self.listed else covered,
+        }
+        for name, value in follows.items():
+            object.__setattr__(self, name, value)
 
     @property
     def need_curves(self) -> bool:
         """Whether people of a window are of several times; else every listed time is a window."""
-        return not self.listed or self.count < len(self.moments)
-
-    @cached_property
-    def unit_moments(self) -> Floats:
-        """(M,) in shares of the range."""
-        return unit_time(self.moments, self.moments)
-
-    @cached_property
-    def centres(self) -> Floats:
-        """(K,) mean moment of each window, in shares of the range."""
-        return np.bincount(self.of_moment, self.unit_moments) / np.bincount(self.of_moment)
-
-    @property
-    def middles(self) -> Floats:
-        """(K,) the same in data units."""
-        start, end = self.moments[[0, -1]]
-        middles: Floats = start + self.centres * (end - start)
-        return middles
-
-    @property
-    def lengths(self) -> Floats:
-        """(K,) how much time a window covers, in data units; or how many of the listed times."""
-        if self.listed:
-            return np.bincount(self.of_moment).astype(np.float64)
-        return np.diff(np.concatenate([self.moments[:1], self.cuts.edges, self.moments[-1:]]))
-
-    @cached_property
-    def cuts(self) -> Slabs:
-        """Time cut half way between the last moment of a window and the first of the next."""
-        ends = np.flatnonzero(np.diff(self.of_moment))
-        return Slabs.between(bin_edges(self.moments)[ends])
+        return not self.listed or len(self.centres) < len(self.moments)
 
     @property
     def hidden(self) -> Floats:
@@ -169,7 +166,7 @@ class Windows:
         """
         if self.listed and len(times) <= MOST_READ:
             return times
-        ends, edges = self.moments[[0, -1]], self.cuts.edges
+        ends, edges = self.moments[[0, -1]], self.edges
         some = np.linspace(0, len(times) - 1, min(len(times), MOST_READ)).round().astype(int)
         made, read = np.sort(np.append(edges, ends)), times[some]
         apart = np.abs(made[:, None] - read).min(axis=1) > 1e-6 * np.ptp(ends)
@@ -186,18 +183,15 @@ class Windows:
         return f"{windows}; people are {people}"
 
 
-def may_be_listed(axis: TimeAxis) -> bool:
-    """Whether it is asked: times are listed, and fewer than those that stand for any time."""
-    return axis.declared and len(axis.times) <= MOMENTS
-
-
 def moments_of(
     guard: Guard, axis: TimeAxis, event: LaplaceCounts | None, whole_bins: bool
-) -> tuple[Floats, bool]:
-    """Moments (M,) of which windows are made, and whether people are at these alone.
+) -> tuple[Floats, bool, int]:
+    """Moments (M,) of which windows are made, whether people are at these alone, and how many
+    windows they make at most.
 
-    event: as which it is asked whether most people are close to a listed time; None for a budget
-    that is too small to ask.  whole_bins: windows must be made of whole bins, whoever is there.
+    event: as which it is asked whether most people are close to a listed time; None where no times
+    are listed, or for a budget that is too small to ask.
+    whole_bins: windows must be made of whole bins, whoever is there.
     """
     listed = False
     if event is not None:
@@ -205,8 +199,8 @@ def moments_of(
         between, close = guard.in_slabs(close_to(axis.times)).ask(release)[:, 0]
         listed = bool(close > between)
     start, end = axis.range
-    even = np.linspace(start, end, MOMENTS)
-    return (axis.times if listed or whole_bins else even), listed
+    moments = axis.times if listed or whole_bins else np.linspace(start, end, MOMENTS)
+    return moments, listed, len(moments) if listed else min(len(moments), MOST_WINDOWS)
 
 
 def close_to(times: Floats) -> Slabs:
@@ -215,11 +209,6 @@ def close_to(times: Floats) -> Slabs:
     near = CLOSE * np.minimum(np.append(gaps[0], gaps), np.append(gaps, gaps[-1]))
     edges = np.stack([times - near, times + near], axis=1).ravel()
     return Slabs(edges, np.arange(len(edges) + 1) % 2)
-
-
-def most_windows(moments: Floats, listed: bool) -> int:
-    """One for each moment; of continuous time so many that more gain nothing."""
-    return len(moments) if listed else min(len(moments), MOST_WINDOWS)
 
 
 def even_windows(moments: int, windows: int) -> Ints:
@@ -267,10 +256,10 @@ def look_at_motion(
     features: in how many windows will be measured, which may not be those of the look.
     """
     unit = unit_time(moments, moments)
-    bins = even_windows(len(moments), min(most_windows(moments, listed), LOOK_BINS))
+    bins = even_windows(len(moments), min(len(moments), LOOK_BINS))
     side = LOOK_SIDES.get(guard.n_features, 2)
     release = Release(CellCounts(side), Laplace(event.epsilon), event.what)
-    counts = guard.in_slabs(Windows(moments, listed, bins).cuts).ask(release)
+    counts = guard.in_slabs(Resolution(moments, listed, bins)).ask(release)
     look = looked(counts, side, guard.n_features, laplace_variance(event.epsilon))
     noise = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) * look.variance
     per_window = noise / (look.people * guard.ledger.epsilon)
@@ -329,12 +318,10 @@ def possible_motions(look: Look, moments: Floats, bin_of_moment: Ints) -> Motion
     # orthonormal rows, orthogonal to the constant, which is left out of what is seen
     change = np.sqrt(2 / bins) * np.cos(np.pi * np.outer(np.arange(1, bins), t))
     cosines = np.cos(np.pi / 2 * np.outer(moments + 0.5, _FREQUENCIES))
-    spectra = [_FREQUENCIES**-p for p in POWERS]
-    spectra += [np.exp(-0.5 * ((_FREQUENCIES / f - 1) / BAND_WIDTH) ** 2) for f in BANDS]
     noise = look.noise[:, None]
-    evidence = [np.log(REST / (1 - REST) * len(spectra) * len(energies))]
+    evidence = [np.log(REST / (1 - REST) * len(_SPECTRA) * len(energies))]
     second = [np.zeros((len(moments),) * 2)]
-    for spectrum in spectra:
+    for spectrum in _SPECTRA:
         waves = cosines * np.sqrt(2 * spectrum / spectrum.sum())  # of mean square 1
         seen = change @ window_means(bin_of_moment) @ waves
         strength, directions = np.linalg.eigh(seen @ seen.T)
@@ -446,7 +433,7 @@ class Ends(NamedTuple):
     after: float
 
     @classmethod
-    def of(cls, windows: Windows) -> Ends:
+    def of(cls, windows: Resolution) -> Ends:
         """In data units."""
         middles = windows.middles
         first, last = windows.moments[[0, -1]]

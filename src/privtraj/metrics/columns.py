@@ -17,17 +17,8 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError, aligned
-from privtraj.columns.kinds import (
-    Angle,
-    Axes,
-    Category,
-    Column,
-    Number,
-    Sine,
-    encoded,
-    of_tables,
-    to_unit,
-)
+from privtraj.columns import kinds
+from privtraj.columns.kinds import Angle, Axes, Category, Column, Number, of_tables
 from privtraj.metrics.registry import cloud_metric, pair
 
 Meaning = Sequence[Column] | None
@@ -54,8 +45,8 @@ def known_columns(columns: Meaning, d: int) -> tuple[Column, ...]:
 
 def unit_points(values: Floats, columns: Sequence[Column]) -> Floats:
     """Points (..., d) of values (..., e) as tables and paths have them, NaN where missing."""
-    flat = encoded(columns, values.reshape(-1, values.shape[-1]))
-    return to_unit(columns, flat).reshape(*values.shape[:-1], len(columns))
+    flat = kinds.encoded(columns, values.reshape(-1, values.shape[-1]))
+    return kinds.to_unit(columns, flat).reshape(*values.shape[:-1], len(columns))
 
 
 def numbers_alone(points: Floats, columns: Sequence[Column]) -> Floats:
@@ -71,7 +62,7 @@ def table_values(points: Floats, columns: Sequence[Column]) -> Floats:
     for place, flag in axes.flags:
         values[..., place] = np.where(points[..., flag] >= 0.5, np.nan, values[..., place])
     for place, column in enumerate(columns):
-        if isinstance(column, Sine):
+        if isinstance(column, kinds.Sine):
             angle = next(k for k, other in enumerate(columns) if other.name == column.of)
             cosine, sine = (2 * values[..., k] - 1 for k in (angle, place))
             values[..., angle] = np.mod(np.arctan2(sine, cosine) / (2 * np.pi), 1.0)
@@ -93,16 +84,11 @@ def cells_of(points: Floats, columns: Sequence[Column]) -> tuple[Ints, Ints]:
 def one_hot(points: Floats, columns: Sequence[Column]) -> Floats:
     """Points (..., p) among which two levels of a category are at distance 1, whichever they are:
     0 or 1 for two levels, else C coordinates of which one is 1 / sqrt(2)."""
-    axes = Axes.of(columns)
-    levels, parts = axes.level_of(points), []
+    axes, parts = Axes.of(columns), []
     for place, count in enumerate(axes.levels):
-        if count == 0:
-            parts.append(points[..., [place]])
-        elif count == 2:
-            parts.append(levels[..., [place]].astype(np.float64))
-        else:
-            parts.append((levels[..., [place]] == np.arange(count)) / np.sqrt(2))
-    return np.concatenate(parts, axis=-1)
+        own = points[..., [place]] if count == 0 else axes.level_of(points)[..., [place]]
+        parts.append((own == np.arange(count)) / np.sqrt(2) if count > 2 else own)
+    return np.concatenate(parts, axis=-1).astype(np.float64)
 
 
 # Single columns -------------------------------------------------------------------------------
@@ -115,7 +101,7 @@ def mean_column_error(synthetic: Any, real: Any, *, columns: Meaning = None) -> 
 
 
 def column_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floats:
-    """(e,) of points (n, d), (k, d) in the unit cube, each from 0 to 1; lower is better.
+    """(e,) of points (n, d), (k, d) in the unit cube, each from 0 to 1.
 
     A category: total variation of the shares of its levels, sum_c |p_c - q_c| / 2, missing among
     them. A number: Kolmogorov and Smirnov's sup_y |F(y) - G(y)| of those who have it. One less
@@ -129,24 +115,21 @@ def column_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floa
             errors.append(total_variation(a.astype(np.int64), b.astype(np.int64), column.levels))
             continue
         a, b = np.sort(a[~np.isnan(a)]), np.sort(b[~np.isnan(b)])
-        if len(a) and len(b):
-            at = np.concatenate([a, b])
-            f, g = (np.searchsorted(v, at, "right") / len(v) for v in (a, b))
-            above, below = (f - g).max(), (g - f).max()
-            circle = isinstance(column, Angle)
-            errors.append(float(above + below if circle else max(above, below)))
-        else:  # nobody has it, or one side alone
+        if len(a) == 0 or len(b) == 0:  # nobody has it, or one side alone
             errors.append(float(len(a) != len(b)))
+            continue
+        f, g = (np.searchsorted(v, np.concatenate([a, b]), "right") / len(v) for v in (a, b))
+        above, below = float((f - g).max()), float((g - f).max())
+        errors.append(above + below if isinstance(column, Angle) else max(above, below))
     return np.array(errors)
 
 
 def missing_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floats:
     """(e,) difference of the shares of people who lack a column; nan where nobody may."""
     known, *sides = _sides(synthetic, real, columns)
-    may = np.array([column.missing for column in known])
     last = np.array([column.levels - 1 for column in known])  # -1 of numbers
     ours, theirs = ((np.isnan(side) | (side == last)).mean(axis=0) for side in sides)
-    return np.where(may, np.abs(ours - theirs), np.nan)
+    return np.where([column.missing for column in known], np.abs(ours - theirs), np.nan)
 
 
 def _sides(a: Any, b: Any, columns: Meaning) -> tuple[tuple[Column, ...], Floats, Floats]:
@@ -168,23 +151,21 @@ def total_variation(a: Any, b: Any, size: int) -> float:
 @cloud_metric("pair_tv", "total variation of pairs", mixed=True)
 def pair_tv(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
     """Difference of the tables of two columns: mean of `pair_errors`; nan where there is one."""
-    return _mean(pair_errors(synthetic, real, columns=columns))
+    errors = pair_errors(synthetic, real, columns=columns)
+    return float(errors.mean()) if len(errors) else float("nan")
 
 
 @cloud_metric("correlation_error", "correlations of numbers, mean error", mixed=True)
 def correlation_error(synthetic: Any, real: Any, *, columns: Meaning = None) -> float:
     """Difference of correlations: mean of `correlation_errors`; nan without pairs of numbers."""
     errors = correlation_errors(synthetic, real, columns=columns)
-    return _mean(errors[np.isfinite(errors)])
+    known = errors[np.isfinite(errors)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def pair_errors(synthetic: Any, real: Any, *, columns: Meaning = None) -> Floats:
-    """(P,) total variation of the tables of two columns, from 0 to 1; lower is better.
-
-    Of points (n, d), (k, d) in the unit cube. Categories have their levels, numbers 8 equal cells
-    of the public range; missing is a cell of its own. One less it is ContingencySimilarity of
-    SDMetrics, but for the cells of numbers.
-    """
+    """(P,) total variation of the tables of two columns, from 0 to 1, of `cells_of` points (n, d),
+    (k, d). One less it is ContingencySimilarity of SDMetrics, but for the cells of numbers."""
     x, y = pair(synthetic, real)
     known = known_columns(columns, x.shape[1])
     (a, sizes), (b, _) = cells_of(x, known), cells_of(y, known)
@@ -317,7 +298,3 @@ def column_scores(
     pairs["similarity"] = 1 - (pairs.correlation / 2).fillna(pairs.total_variation)
     ranked = pairs.sort_values("total_variation", ascending=False, kind="stable", ignore_index=True)
     return ColumnScores(rows, ranked)
-
-
-def _mean(values: Floats) -> float:
-    return float(np.mean(values)) if len(values) else float("nan")

@@ -22,7 +22,6 @@ from privtraj.metrics.registry import (
     pair,
     partial_paths,
     path_metric,
-    path_pair,
     reading_times,
 )
 
@@ -43,10 +42,7 @@ _RIDGE = 0.2  # of the mean square of a feature
 @cloud_metric("w2", "W2", most=MOST)
 def wasserstein2(a: Any, b: Any) -> float:
     """How far people must move to become the others, far moves count more: W2(a, b) = (min over
-    couplings of E|x - y|^2)^(1/2) of equal-weight clouds (n, d), (k, d).
-
-    In units of the data; 0 for equal clouds, lower is better.
-    """
+    couplings of E|x - y|^2)^(1/2) of equal-weight clouds (n, d), (k, d), in units of the data."""
     return float(np.sqrt(squared_wasserstein2(a, b)))
 
 
@@ -108,24 +104,21 @@ def group_squared_w2(synthetic: Any, real: Any, *, columns: Meaning = None) -> f
     """Squared W2 among the people of each value: mean over categories of sum_c q_c W2(numbers of c,
     numbers of c)^2, q_c real shares.
 
-    Of points (n, d), (k, d) in the unit cube; lower is better. Levels of fewer than 8 real people
-    are left out. Where nobody synthetic has a level, all synthetic people stand in for it. nan
-    without numbers, or without a level of so many people.
+    Of points in the unit cube. Levels of fewer than 8 real people are left out. Where nobody
+    synthetic has a level, all synthetic people stand in for it. nan without numbers, or without a
+    level of so many people.
     """
-    x, y = pair(synthetic, real)
-    known = known_columns(columns, x.shape[1])
-    ours, theirs = Axes.of(known).level_of(x), Axes.of(known).level_of(y)
-    a, b = numbers_alone(x, known), numbers_alone(y, known)
+    known = known_columns(columns, real.shape[1])
+    a, b = numbers_alone(synthetic, known), numbers_alone(real, known)
+    categories = [k for k, c in enumerate(of_tables(known)) if isinstance(c, Category)]
     means = []
-    for k, column in enumerate(of_tables(known)):
-        if not isinstance(column, Category) or not a.shape[1]:
-            continue
-        levels, counts = np.unique(theirs[:, k], return_counts=True)
-        many = counts >= LEAST_GROUP
-        errors = []
+    for k in categories if a.shape[1] else ():
+        ours, theirs = (Axes.of(known).level_of(side)[:, k] for side in (synthetic, real))
+        levels, counts = np.unique(theirs, return_counts=True)
+        many, errors = counts >= LEAST_GROUP, []
         for level in levels[many]:
-            mine = a[ours[:, k] == level]
-            errors.append(squared_wasserstein2(mine if len(mine) else a, b[theirs[:, k] == level]))
+            mine = a[ours == level]
+            errors.append(squared_wasserstein2(mine if len(mine) else a, b[theirs == level]))
         if errors:
             means.append(np.average(errors, weights=counts[many]))
     return float(np.mean(means)) if means else float("nan")
@@ -139,11 +132,10 @@ def path_wasserstein2(a: Any, b: Any) -> float:
     """How far whole paths must move to become the others: W2 between paths (n, T, d), (k, T, d) as
     clouds in R^(T d), divided by sqrt(T).
 
-    In units of the data: the root mean square over people and times of the distance between
-    partners, at best. 0 for equal sets of paths, lower is better; never below the root of the
-    average squared W2 of the marginals.
+    The root mean square over people and times of the distance between partners, at best; never
+    below the root of the average squared W2 of the marginals.
     """
-    return wasserstein2(*map(as_points, path_pair(a, b)))
+    return wasserstein2(as_points(a), as_points(b))
 
 
 def as_points(paths: Floats) -> Floats:
@@ -244,24 +236,24 @@ def two_sample_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning
     """
     from scipy.stats import rankdata
 
-    x, y = pair(synthetic, real)
     if columns is not None:
-        x, y = (one_hot(side, known_columns(columns, side.shape[1])) for side in (x, y))
-    size = min(len(x), len(y), MOST)
+        known = known_columns(columns, real.shape[1])
+        synthetic, real = one_hot(synthetic, known), one_hot(real, known)
+    size = min(len(synthetic), len(real), MOST)
     if size < _FOLDS:
         raise InputError(f"a classifier in {_FOLDS} folds needs {_FOLDS} people of each kind")
     rng = np.random.default_rng(seed)
-    x, y = (points[rng.permutation(len(points))[:size]] for points in (x, y))
-    features = _features(np.concatenate([x, y]), rng)
+    some = [points[rng.permutation(len(points))[:size]] for points in (synthetic, real)]
+    features = _features(np.concatenate(some), rng)
     kind = np.repeat([1.0, -1.0], size)
     fold = np.tile(np.arange(size) % _FOLDS, 2)
     aucs = []
     for part in range(_FOLDS):
         seen = fold != part
-        known, target = features[seen], kind[seen]
+        trained, target = features[seen], kind[seen]
         # w that minimises |A w - t|^2 / n + ridge |w|^2
-        square = known.T @ known / len(known) + _RIDGE * np.eye(known.shape[1])
-        weights = np.linalg.solve(square, known.T @ target / len(known))
+        square = trained.T @ trained / len(trained) + _RIDGE * np.eye(trained.shape[1])
+        weights = np.linalg.solve(square, trained.T @ target / len(trained))
         # P(score of a positive > score of a negative) + P(equal) / 2
         positive = kind[~seen] > 0
         count = int(positive.sum())
@@ -274,10 +266,10 @@ def two_sample_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning
 def path_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning = None) -> float:
     """How well a classifier tells whole paths apart: `two_sample_auc` of paths (n, T, d) and
     (k, T, d), each a point of T d features."""
-    x, y = path_pair(synthetic, real)
     if columns is not None:
-        x, y = (one_hot(side, known_columns(columns, side.shape[2])) for side in (x, y))
-    return two_sample_auc(as_points(x), as_points(y), seed=seed)
+        known = known_columns(columns, real.shape[2])
+        synthetic, real = one_hot(synthetic, known), one_hot(real, known)
+    return two_sample_auc(as_points(synthetic), as_points(real), seed=seed)
 
 
 def _features(points: Floats, rng: np.random.Generator) -> Floats:

@@ -13,6 +13,7 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError, about
 from privtraj.base.space import as_user_times, written_times
 from privtraj.columns.kinds import Axes
+from privtraj.metrics import records as raw
 from privtraj.metrics.columns import (
     ColumnScores,
     column_scores,
@@ -22,16 +23,7 @@ from privtraj.metrics.columns import (
 )
 from privtraj.metrics.movement import Ground, ground
 from privtraj.metrics.people import Worth, worth, worth_interval
-from privtraj.metrics.records import (
-    Memorisation,
-    Records,
-    Repeated,
-    compare_repeated,
-    memorisation,
-    path_memorisation,
-    read_records,
-    shared_people,
-)
+from privtraj.metrics.records import Memorisation, Records, Repeated
 from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
 
 if TYPE_CHECKING:
@@ -191,7 +183,7 @@ def evaluate(
             names = [c.name for c, number in zip(columns, axes.numbers, strict=True) if number]
             both = [replace(r, points=numbers_alone(r.points, columns)) for r in (reference, fresh)]
             people = numbers_alone(values.reshape(n, len(readings), -1), columns)
-            paths["repeated"] = compare_repeated(people, readings, both, names, model.datetime)
+            paths["repeated"] = raw.compare_repeated(people, readings, both, names, model.datetime)
     within(0, 100)(1)
     when = written_times(model.numeric_times, model.datetime)
     times = [str(when[i]) for i in kept]
@@ -207,7 +199,7 @@ def evaluate(
     return Evaluation(
         tuple(scores),
         *found,
-        memorisation(*(_encoded(side, columns) for side in sides)),
+        raw.memorisation(*(_encoded(side, columns) for side in sides)),
         {
             "records": len(records.bins),
             "people": records.n_people,
@@ -228,14 +220,13 @@ def _sides(
     table: Any, holdout: Any, model: TrajectoryModel, person: str | None, seed: int, csv: Any
 ) -> tuple[Records, Records, Records]:
     """All records of the table, the reference, and the real people that make the floor."""
-    read: list[Records] = []
-    for source in (table,) if holdout is None else (table, holdout):
-        read.append(read_records(source, model, person, csv))
-        if len(read[-1].bins) < 2:
-            raise InputError(
-                "the table has fewer than two complete records: there is nothing to compare"
-            )
+    sources = (table,) if holdout is None else (table, holdout)
+    read = [raw.read_records(source, model, person, csv) for source in sources]
     records, fresh = read[0], read[-1]
+    if min(len(each.bins) for each in read) < 2:
+        raise InputError(
+            "the table has fewer than two complete records: there is nothing to compare"
+        )
     if holdout is None:
         if records.n_people < 2:
             raise InputError(
@@ -243,7 +234,7 @@ def _sides(
             )
         fresh, reference = records.halves(np.random.default_rng(seed))
         return records, reference, fresh
-    if both := shared_people(records, fresh):
+    if both := raw.shared_people(records, fresh):
         raise InputError(
             f"{both} people are in the table and in the hold-out: a hold-out must hold other people"
         )
@@ -309,7 +300,7 @@ def _path_results(
 ) -> tuple[dict[str, Any], Ints]:
     """Fields of an `Evaluation`, and the times of paths: all, less those whose loss makes the most
     people complete, until there are enough people on both sides."""
-    sides, left = [reference.seen(), fresh.seen()], list(range(reference.times))
+    sides, left = [reference.rows() >= 0, fresh.rows() >= 0], list(range(reference.times))
 
     def complete(chosen: list[int]) -> int:
         return min(int(seen[:, chosen].all(axis=1).sum()) for seen in sides)
@@ -325,7 +316,7 @@ def _path_results(
     how: dict[str, Any] = {"columns": columns, "seed": seed, "progress": progress}
     fields = {
         "path_scores": tuple(path_scores(synthetic, real, fresh=others, times=when, **how)),
-        "path_memorisation": path_memorisation(*_encoded([synthetic, real, others], columns)),
+        "path_memorisation": raw.path_memorisation(*_encoded([synthetic, real, others], columns)),
         "ground": ground(synthetic, real, columns, when, model.time_name, model.datetime),
     }
     return fields, times

@@ -1,10 +1,15 @@
-"""How people move: lengths, speeds and turns, changes of categories, and who stays who.
+"""How people move: lengths, speeds and turns, changes of categories, who stays who, and, where
+coordinates are places, who is in which cell of a grid and for how long.
 
 Of paths (n, T, d), synthetic people first, real ones second. Distances are in shares of the box
 where `bounds` are given, so that features of different units count alike, in kilometres where
 `globe` says which of them are longitude and latitude, and in the data's units otherwise. A point
-that is nan marks absence: steps from or to it do not count, and a pair of times is judged by the
-people who are there at both.
+that is nan marks absence: steps from or to it do not count, it ends a stay and is no visit, and a
+pair of times is judged by the people who are there at both. times: (T,) of the readings; 0, 1, ..,
+T - 1 unless given.
+
+Grids lie on the public bounds, not on the data's range; apart from that their definitions follow
+LDPTrace (Du et al. 2023) and PrivTrace (Wang et al. 2023).
 """
 
 from __future__ import annotations
@@ -18,18 +23,23 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
-from privtraj.base.space import from_unit
+from privtraj.base.space import from_unit, to_unit
 from privtraj.columns.kinds import Axes, Category, Column, Flag
 from privtraj.columns.precision import degrees, kilometres, speed_unit
 from privtraj.metrics.columns import correlation, known_columns, numbers_alone, total_variation
-from privtraj.metrics.places import in_box
-from privtraj.metrics.registry import partial_paths, path_metric, path_pair, reading_times
+from privtraj.metrics.registry import cloud_metric, partial_paths, path_metric, reading_times
 
 Globe = tuple[int, int]  # which features are longitude and latitude, in degrees
 
 FAST = 0.95  # the quantile of speeds that counts as fast: few steps, yet not the single fastest
 _MOST_RATIO = 1000.0  # ratios are cut at this and its inverse, so that tables hold numbers
 _STILL = 1e-12  # a step of at most this length has no direction
+_MOST_CELLS = 4096
+_CELLS = 36  # about so many unless told otherwise: six by six in two dimensions
+_STAY_BINS = 20  # of the time of a stay
+
+_MOVES: dict[str, Any] = {"coupled": True, "least_times": 2}
+_WITH_ABSENCE: dict[str, Any] = {**_MOVES, "absence": True}
 
 # Lengths, speeds and turns --------------------------------------------------------------------
 
@@ -41,20 +51,33 @@ def path_lengths(paths: Any, *, bounds: Any = None, globe: Globe | None = None) 
     great circles, and of these features alone.
     """
     steps = _step_lengths(paths, bounds, globe)
-    seen = np.isfinite(steps)
-    return np.where(seen.any(axis=1), np.where(seen, steps, 0.0).sum(axis=1), np.nan)
+    return np.where(np.isfinite(steps).any(axis=1), np.nansum(steps, axis=1), np.nan)
 
 
 def speeds(
     paths: Any, *, times: Any = None, bounds: Any = None, globe: Globe | None = None
 ) -> Floats:
-    """Speeds |x_{i+1} - x_i| / (t_{i+1} - t_i) of all steps of all people, at most n (T - 1).
-
-    times: (T,) of the readings; 0, 1, .., T - 1 unless given.  globe: as for `path_lengths`.
-    """
+    """Speeds |x_{i+1} - x_i| / (t_{i+1} - t_i) of all steps of all people, at most n (T - 1);
+    globe: as for `path_lengths`."""
     steps = _step_lengths(paths, bounds, globe)
     found = steps / np.diff(reading_times(times, steps.shape[1] + 1))
     return found[np.isfinite(found)]
+
+
+def _step_lengths(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
+    """(n, T - 1) how far each step goes."""
+    if globe is None:
+        return np.linalg.norm(_steps(paths, bounds), axis=2)
+    if bounds is not None:
+        raise InputError("globe and bounds do not go together: kilometres are no shares of a box")
+    places = partial_paths(paths)[..., list(globe)]
+    return kilometres(places[:, :-1], places[:, 1:])
+
+
+def _steps(paths: Any, bounds: Any) -> Floats:
+    """(n, T - 1, d) x_{i+1} - x_i, nan from or to an absence."""
+    points = partial_paths(paths)
+    return np.diff(points if bounds is None else to_unit(points, bounds), axis=1)
 
 
 def turning_angles(paths: Any, *, bounds: Any = None) -> Floats:
@@ -74,68 +97,43 @@ def turning_angles(paths: Any, *, bounds: Any = None) -> Floats:
     return angles[np.isfinite(angles)]
 
 
-@path_metric("length_ratio", "length ratio", better="1", coupled=True, least_times=2)
+@path_metric("length_ratio", "length ratio", better="1", **_WITH_ABSENCE)
 def length_ratio(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     """How many times as far people travel: mean length of synthetic paths over that of real ones.
 
     1 is best, and what is said where nobody moves on either side; cut at 1/1000 and 1000.
     """
-    sides = path_pair(synthetic, real, absence=True)
-    lengths = (path_lengths(paths, bounds=bounds) for paths in sides)
+    lengths = (path_lengths(paths, bounds=bounds) for paths in (synthetic, real))
     known = (side[np.isfinite(side)] for side in lengths)
     return _ratio(*(float(side.mean()) if len(side) else 0.0 for side in known))
 
 
-@path_metric("speed_ratio", "median speed ratio", better="1", coupled=True, least_times=2)
+@path_metric("speed_ratio", "median speed ratio", better="1", **_WITH_ABSENCE)
 def speed_ratio(
     synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None, quantile: float = 0.5
 ) -> float:
     """How many times as fast they are, usually: a quantile of the speeds of synthetic people, all
-    steps pooled, over that of real ones.
-
-    1 is best; still people and limits as for `length_ratio`.
-    """
-    sides = path_pair(synthetic, real, absence=True)
-    found = (speeds(paths, times=times, bounds=bounds) for paths in sides)
+    steps pooled, over that of real ones; still people and limits as for `length_ratio`."""
+    found = (speeds(paths, times=times, bounds=bounds) for paths in (synthetic, real))
     return _ratio(*(np.quantile(side, quantile) if len(side) else 0.0 for side in found))
 
 
-@path_metric("fast_speed_ratio", "95 % speed ratio", better="1", coupled=True, least_times=2)
+@path_metric("fast_speed_ratio", "95 % speed ratio", better="1", **_WITH_ABSENCE)
 def fast_speed_ratio(synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None) -> float:
     """How many times as fast they are when fast: `speed_ratio` of the 95 % quantiles."""
     return speed_ratio(synthetic, real, times=times, bounds=bounds, quantile=FAST)
 
 
-@path_metric("turning_w1", "turning W1", coupled=True, least_times=3)
+@path_metric("turning_w1", "turning W1", **{**_WITH_ABSENCE, "least_times": 3})
 def turning_w1(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
-    """Difference of how sharply they turn: W1 between distributions of turning angles, over pi.
-
-    From 0 to 1, lower is better: 1 if all go straight on one side and back on the other, or if
-    only one side turns at all because the other one is still.
-    """
+    """Difference of how sharply they turn: W1 between distributions of turning angles, over pi; 1
+    if all go straight on one side and back on the other, or if only one side turns at all."""
     from scipy.stats import wasserstein_distance
 
-    sides = path_pair(synthetic, real, absence=True)
-    ours, theirs = (turning_angles(paths, bounds=bounds) for paths in sides)
+    ours, theirs = (turning_angles(paths, bounds=bounds) for paths in (synthetic, real))
     if len(ours) == 0 or len(theirs) == 0:
         return float(len(ours) != len(theirs))
     return float(wasserstein_distance(ours, theirs) / np.pi)
-
-
-def _steps(paths: Any, bounds: Any) -> Floats:
-    """(n, T - 1, d) x_{i+1} - x_i, nan from or to an absence."""
-    points = partial_paths(paths)
-    return np.diff(points if bounds is None else in_box(points, bounds), axis=1)
-
-
-def _step_lengths(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
-    """(n, T - 1) how far each step goes."""
-    if globe is None:
-        return np.linalg.norm(_steps(paths, bounds), axis=2)
-    if bounds is not None:
-        raise InputError("globe and bounds do not go together: kilometres are no shares of a box")
-    places = partial_paths(paths)[..., list(globe)]
-    return kilometres(places[:, :-1], places[:, 1:])
 
 
 def _ratio(ours: float, theirs: float) -> float:
@@ -182,50 +180,38 @@ def ground(
     globe = degrees(tuple(column.name for column in numbers), bounds)
     if globe is None or any(numbers[k].missing for k in globe):
         return None
-    sides = [from_unit(numbers_alone(side, columns), bounds) for side in (synthetic, real)]
-    hours = times / 3600 if datetime else times
-    lengths = [float(np.nanmedian(path_lengths(side, globe=globe))) for side in sides]
-    found = [np.quantile(speeds(side, times=hours, globe=globe), (0.5, FAST)) for side in sides]
-    (usual, fast), (real_usual, real_fast) = (each.tolist() for each in found)
-    unit = speed_unit(time_name, datetime)
-    return Ground((lengths[0], lengths[1]), (usual, real_usual), (fast, real_fast), unit)
+    hours, found = times / 3600 if datetime else times, []
+    for side in (synthetic, real):
+        places = from_unit(numbers_alone(side, columns), bounds)
+        fast = np.quantile(speeds(places, times=hours, globe=globe), (0.5, FAST)).tolist()
+        found.append((float(np.nanmedian(path_lengths(places, globe=globe))), *fast))
+    length, speed, fast = zip(*found, strict=True)
+    return Ground(length, speed, fast, speed_unit(time_name, datetime))
 
 
 # Categories -----------------------------------------------------------------------------------
 
 
-@path_metric(
-    "change_ratio",
-    "changes of categories, ratio",
-    better="1",
-    coupled=True,
-    least_times=2,
-    mixed=True,
-)
+@path_metric("change_ratio", "changes of categories, ratio", better="1", mixed=True, **_MOVES)
 def change_ratio(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
     """How many times as often people change: changes per person from reading to reading, synthetic
     over real, all categories together.
 
-    Of paths in the unit cube; fixed columns and flags of missing numbers do not count. 1 is best,
-    and what is said where nobody changes on either side; cut at 1/1000 and 1000; nan where no
-    category may change.
+    Of paths in the unit cube; fixed columns and flags of missing numbers do not count. 1 where
+    nobody changes on either side; cut at 1/1000 and 1000; nan where no category may change.
     """
-    sides = path_pair(synthetic, real)
-    known = known_columns(columns, sides[0].shape[2])
+    known = known_columns(columns, real.shape[2])
     if not _changing(known):
         return float("nan")
-    return _ratio(*(changes(side, columns=known).mean() for side in sides))
+    return _ratio(*(changes(side, columns=known).mean() for side in (synthetic, real)))
 
 
-@path_metric(
-    "change_tv", "changes of categories, total variation", coupled=True, least_times=2, mixed=True
-)
+@path_metric("change_tv", "changes of categories, total variation", mixed=True, **_MOVES)
 def change_tv(synthetic: Any, real: Any, *, columns: Sequence[Column] | None = None) -> float:
     """Difference of who becomes what from time to time: total variation of the tables (level now,
-    level at the next reading), mean over readings and categories; 0 to 1, lower is better."""
-    sides = path_pair(synthetic, real)
-    axes = Axes.of(known := known_columns(columns, sides[0].shape[2]))
-    ours, theirs = (axes.level_of(side) for side in sides)
+    level at the next reading), mean over readings and categories."""
+    axes = Axes.of(known := known_columns(columns, real.shape[2]))
+    ours, theirs = axes.level_of(synthetic), axes.level_of(real)
     errors = []
     for k in _changing(known):
         count = axes.levels[k]
@@ -243,11 +229,8 @@ def changes(paths: Floats, *, columns: Sequence[Column]) -> Ints:
 
 def _changing(columns: Sequence[Column]) -> list[int]:
     """Places of the categories that may change."""
-    return [
-        k
-        for k, column in enumerate(columns)
-        if isinstance(column, Category) and not (column.fixed or isinstance(column, Flag))
-    ]
+    kinds = enumerate(columns)
+    return [k for k, c in kinds if isinstance(c, Category) and not (c.fixed or isinstance(c, Flag))]
 
 
 # Who stays who --------------------------------------------------------------------------------
@@ -263,7 +246,6 @@ def autocorrelation(paths: Any, *, times: Any = None) -> Floats:
     Row h - 1 has lag h: for even times j = i + h, else (t_j - t_i) / mean gap rounded to h, at
     least 1; nan where no pair of times has this lag. Between -1 and 1: 1 if everybody keeps their
     place among the others, 0 without memory, and by definition where people do not differ.
-    times: (T,) of the readings, even unless given.
     """
     points = partial_paths(paths)
     count, d = points.shape[1:]
@@ -292,22 +274,20 @@ def rank_persistence(paths: Any, *, times: Any = None) -> Floats:
     return autocorrelation(ranks, times=times)
 
 
-@path_metric("autocorrelation_error", "autocorrelation, largest error", coupled=True, least_times=2)
+@path_metric("autocorrelation_error", "autocorrelation, largest error", **_WITH_ABSENCE)
 def autocorrelation_error(synthetic: Any, real: Any, *, times: Any = None) -> float:
     """Does a value last as long as for real people, at the worst lag: largest difference of
-    `autocorrelation` over lags and features; 0 to 2, lower is better."""
-    sides = path_pair(synthetic, real, absence=True)
-    ours, theirs = (autocorrelation(side, times=times) for side in sides)
-    gaps = np.abs(ours - theirs)
+    `autocorrelation` over lags and features; 0 to 2."""
+    gaps = np.abs(autocorrelation(synthetic, times=times) - autocorrelation(real, times=times))
     return float(np.nanmax(gaps)) if np.isfinite(gaps).any() else 0.0
 
 
-@path_metric("rank_persistence_error", "rank persistence error", coupled=True, least_times=2)
+@path_metric("rank_persistence_error", "rank persistence error", **_WITH_ABSENCE)
 def rank_persistence_error(synthetic: Any, real: Any) -> float:
     """Are the first at the beginning the first at the end: largest difference over features of
-    Spearman's correlation of the first and the last time; 0 to 2, lower is better."""
-    sides = path_pair(synthetic, real, absence=True)
-    ours, theirs = (np.nan_to_num(rank_persistence(side[:, [0, -1]])[0]) for side in sides)
+    Spearman's correlation of the first and the last time; 0 to 2."""
+    sides = (rank_persistence(side[:, [0, -1]])[0] for side in (synthetic, real))
+    ours, theirs = map(np.nan_to_num, sides)
     return float(np.abs(ours - theirs).max())
 
 
@@ -328,3 +308,111 @@ def falling_share(paths: Any, feature: int, by: float, over: float, *, times: An
     if not compared.any():
         raise InputError("nobody has two readings within over: give a longer time")
     return float(falls.sum() / compared.sum())
+
+
+# Places ---------------------------------------------------------------------------------------
+
+
+@cloud_metric("density_jsd", "density JSD")
+def density_jsd(
+    synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None
+) -> float:
+    """Difference of shares in a grid of cells: JSD of the shares of people per cell, `cells` per
+    feature; 0 to ln 2."""
+    sides = [grid_cells(points, bounds, cells) for points in (synthetic, real)]
+    return jensen_shannon(*(np.bincount(place, minlength=total) for place, total in sides))
+
+
+@path_metric("trip_jsd", "trip JSD")
+def trip_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None) -> float:
+    """Difference of where paths begin and end: JSD of the pairs (cell of the first point, cell of
+    the last) of people who are always there; 0 to ln 2."""
+    trips = []
+    for paths in (synthetic, real):
+        place, total = grid_cells(paths[:, [0, -1]], bounds, cells)
+        trips.append(place[:, 0] * total + place[:, 1])
+    seen, code = np.unique(np.concatenate(trips), return_inverse=True)
+    sides = np.split(code, [len(trips[0])])
+    return jensen_shannon(*(np.bincount(side, minlength=len(seen)) for side in sides))
+
+
+@path_metric("dwell_jsd", "dwell JSD", **_WITH_ABSENCE)
+def dwell_jsd(
+    synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None, cells: int | None = None
+) -> float:
+    """Difference of how long people stay in a cell: JSD of histograms of `stays`, 0 to ln 2.
+
+    20 bins of equal ratio from 1 % of the time between first and last reading to all of it, of
+    which the first reaches down to 0.
+    """
+    at = reading_times(times, real.shape[1])
+    cuts = np.geomspace(0.01, 1.0, _STAY_BINS)[:-1] * (at[-1] - at[0])
+    lengths = (stays(side, times=at, bounds=bounds, cells=cells) for side in (synthetic, real))
+    bins = (np.searchsorted(cuts, length, "right") for length in lengths)
+    return jensen_shannon(*(np.bincount(each, minlength=_STAY_BINS) for each in bins))
+
+
+def stays(paths: Any, *, times: Any = None, bounds: Any = None, cells: int | None = None) -> Floats:
+    """Times (S,) that people spent in a cell before they left it, or were no longer seen.
+
+    A reading stands for the time that is nearer to it than to its neighbours, and a stay is as long
+    as its readings in a row together: the stays of a person who is always there add up to all of
+    it.
+    """
+    place, _ = grid_cells(partial_paths(paths), bounds, cells)
+    at = reading_times(times, place.shape[1])
+    edges = np.concatenate([at[:1], (at[1:] + at[:-1]) / 2, at[-1:]])
+    begins = np.ones(place.shape, dtype=bool)
+    begins[:, 1:] = place[:, 1:] != place[:, :-1]
+    number = np.cumsum(begins) - 1
+    length = np.bincount(number, np.tile(np.diff(edges), len(place))).astype(np.float64)
+    return length[place[begins] >= 0]
+
+
+@path_metric("visits_jsd", "visits JSD", absence=True)
+def visits_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None) -> float:
+    """Difference of which cells people visit: JSD of the cells' shares of visitors, who count once
+    per cell; 0 to ln 2."""
+    visitors = []
+    for paths in (synthetic, real):
+        place, total = grid_cells(paths, bounds, cells)
+        who, when = np.nonzero(place >= 0)
+        visits = np.unique(place[who, when] + total * who)
+        visitors.append(np.bincount(visits % total, minlength=total))
+    return jensen_shannon(*visitors)
+
+
+def jensen_shannon(p: Any, q: Any) -> float:
+    """JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2 of counts or shares (C,), H in nats.
+
+    Between 0, for equal shares, and ln 2 = 0.693, for shares that do not overlap.
+    """
+    from scipy.special import entr
+
+    p, q = (np.asarray(v, dtype=np.float64) for v in (p, q))
+    if p.shape != q.shape or p.ndim != 1 or p.sum() <= 0 or q.sum() <= 0:
+        raise InputError("two histograms over the same cells are needed, neither of them empty")
+    p, q = p / p.sum(), q / q.sum()
+    gap = entr((p + q) / 2).sum() - (entr(p).sum() + entr(q).sum()) / 2
+    return float(np.clip(gap, 0.0, np.log(2)))
+
+
+def grid_cells(points: Floats, bounds: Any, per_feature: int | None) -> tuple[Ints, int]:
+    """The cell (...) of points (..., d), numbered 0 to C - 1, -1 for an absence, and C.
+
+    Each feature's range (unit interval unless `bounds` (d, 2) are given) is cut in `per_feature`
+    equal parts, by default 36, 6, 3, then 2 for one, two, three and more features; what lies
+    outside counts at the wall.
+    """
+    d = points.shape[-1]
+    parts = max(2, int(_CELLS ** (1 / d) + 1e-9)) if per_feature is None else per_feature
+    if parts < 1 or parts**d > _MOST_CELLS:
+        raise InputError(
+            f"{parts} cells for each of {d} features are too many or none: at most {_MOST_CELLS} "
+            "in all can be compared"
+        )
+    away = np.isnan(points[..., 0])
+    box = np.tile([0.0, 1.0], (d, 1)) if bounds is None else bounds
+    within = to_unit(np.where(away[..., None], 0.0, points), box)
+    place = np.minimum((within * parts).astype(np.int64), parts - 1)
+    return np.where(away, -1, place @ (parts ** np.arange(d))), parts**d

@@ -75,26 +75,22 @@ class Records:
         """Two random halves of the people, each with all of their records."""
         codes = np.unique(self.people)
         some, _ = halves(len(codes), rng)
-        mine = np.isin(self.people, codes[some])
-        return self._keep(mine), self._keep(~mine)
-
-    def _keep(self, mine: Mask) -> Records:
-        names = ("bins", "moments", "points", "people")
-        return replace(self, **{name: getattr(self, name)[mine] for name in names}, incomplete=0)
+        mine, names = np.isin(self.people, codes[some]), ("bins", "moments", "points", "people")
+        first, second = (
+            replace(self, incomplete=0, **{name: getattr(self, name)[kept] for name in names})
+            for kept in (mine, ~mine)
+        )
+        return first, second
 
     def paths(self, times: Ints) -> Floats:
         """(k, len(times), d) of the people who have a record at each of these times.
 
         Of several records at a time the first in the table counts.
         """
-        rows = self._rows()[:, times]
+        rows = self.rows()[:, times]
         return self.points[rows[(rows >= 0).all(axis=1)]]
 
-    def seen(self) -> Mask:
-        """(people, T) who has a record when."""
-        return self._rows() >= 0
-
-    def _rows(self) -> Ints:
+    def rows(self) -> Ints:
         """(people, T) the first record of each person at each time, -1 where there is none."""
         codes, who = np.unique(self.people, return_inverse=True)
         rows = np.full((len(codes), self.times), -1, dtype=np.int64)
@@ -119,16 +115,24 @@ def read_records(
     names = (model.time_name, *(column.name for column in public.asked))
     if person in names:
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
-    kinds = public.cell_kinds
+
+    def check_times(datetime: bool) -> None:
+        if datetime != model.datetime:
+            kind = "dates" if model.datetime else "numbers"
+            raise InputError(
+                f"the time column '{model.time_name}' must hold {kind}, as the model's times are"
+            )
+
     try:
+        kinds = public.cell_kinds
         table = sql.read_columns(source, list(kinds), kinds, public.dialect)
     except UnreadableCells as error:
         if error.name == model.time_name and error.reads_as is not None:
-            _check_times(error.reads_as == DATE, model)
+            check_times(error.reads_as == DATE)
         raise
     read = TableRecords.of_table(table, public)
     if len(read.times):
-        _check_times(read.datetime, model)
+        check_times(read.datetime)
     cells = np.column_stack([read.times, read.points])
     check_infinite(FaultCount.of(np.isinf(cells), names))
     codes, ids = read.people or (np.arange(len(cells)), None)
@@ -145,14 +149,6 @@ def read_records(
     )
 
 
-def _check_times(datetime: bool, model: TrajectoryModel) -> None:
-    if datetime != model.datetime:
-        kind = "dates" if model.datetime else "numbers"
-        raise InputError(
-            f"the time column '{model.time_name}' must hold {kind}, as the model's times are"
-        )
-
-
 def shared_people(a: Records, b: Records) -> int:
     """How many people have records in both."""
     mine, theirs = ({r.names[i] for i in np.unique(r.people)} if r.names else set() for r in (a, b))
@@ -166,12 +162,10 @@ def shared_people(a: Records, b: Records) -> int:
 class Memorisation:
     """Distances to the nearest training record, of synthetic people and of a hold-out.
 
-    ratio: median of the synthetic over median of the hold-out; about 1 or more when nothing is
-    memorised, well below 1 when training records come back.
+    ratio: median of the synthetic over median of the hold-out, below 1 when records come back.
     share_close: share of synthetic people within `close`, the 5 % quantile of the hold-out's
     distances.  share_expected: the same of the hold-out itself, 0.05 or a little more where records
-    repeat. A larger share of synthetic people means copies; it sees a few among many, which the
-    ratio does not.
+    repeat. A larger share means copies; it sees a few among many, which the ratio does not.
     """
 
     ratio: float
@@ -191,11 +185,8 @@ def nearest_distances(points: Any, training: Any) -> Floats:
 
 
 def memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
-    """Compare T clouds of synthetic people with T of training records, and T of a hold-out.
-
-    Every list holds clouds (n, d), one per time; records are compared at the same time, and all
-    distances are pooled. It is a check for copies and no privacy guarantee.
-    """
+    """Compare T clouds (n, d) of synthetic people with T of training records, and T of a hold-out,
+    at the same times, all distances pooled: a check for copies, and no privacy guarantee."""
     ours, theirs = (
         np.concatenate([nearest_distances(x, y) for x, y in each_time(people, training)])
         for people in (synthetic, holdout)

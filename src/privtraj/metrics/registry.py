@@ -1,8 +1,8 @@
 """What scores are given, and how a score enters the tables.
 
 A score is a function of two clouds of people (n, d), (k, d), or of their paths (n, T, d),
-(k, T, d), synthetic people first, with an entry above it; what its docstring says before the first
-colon are its plain words on a page.
+(k, T, d), synthetic people first, with an entry above it that checks what it is given; what its
+docstring says before the first colon are its plain words on a page.
 
     @cloud_metric("w2", "W2", most=MOST)
     def wasserstein2(a, b): ...
@@ -21,8 +21,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, TypeVar
+from functools import partial, wraps
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Metric:
     unless it has the option `columns`.  most: people that are compared.  coupled: the ceiling is
     true marginals, coupled at random, instead of uniform points.  least_times: the line is left out
     for paths of fewer times.  mixed: likewise where all columns are numbers.  paths: of paths.
+    absence: people of paths may be absent, where they are nan.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Metric:
     least_times: int = 1
     mixed: bool = False
     paths: bool = False
+    absence: bool = False
 
     @property
     def words(self) -> str:
@@ -81,8 +83,13 @@ def cloud_metric(name: str, label: str, **entry: Any) -> Callable[[Compared], Co
     """Enter a function of two clouds (n, d), (k, d) into the table; `entry`: see `Metric`."""
 
     def enter(compare: Compared) -> Compared:
-        _METRICS[name] = Metric(name, label, compare, **entry)
-        return compare
+        @wraps(compare)
+        def checked(synthetic: Any, real: Any, **options: Any) -> float:
+            sides = metric.paths and path_pair(synthetic, real, absence=metric.absence)
+            return compare(*(sides or pair(synthetic, real)), **options)
+
+        metric = _METRICS[name] = Metric(name, label, checked, **entry)
+        return cast(Compared, checked)
 
     return enter
 
@@ -96,9 +103,12 @@ def all_metrics(*, paths: bool) -> list[Metric]:
     """Those of clouds or of paths, in the order of modules, and of lines in these."""
     for module in pkgutil.iter_modules(sys.modules[__package__].__path__):
         importlib.import_module(f"{__package__}.{module.name}")
-    where = {each.name: each.compare.__code__.co_firstlineno for each in _METRICS.values()}
-    known = [each for each in _METRICS.values() if each.paths == paths]
-    return sorted(known, key=lambda each: (each.compare.__module__, where[each.name]))
+
+    def place(metric: Metric) -> tuple[str, int]:
+        written: Any = inspect.unwrap(metric.compare)
+        return written.__module__, written.__code__.co_firstlineno
+
+    return sorted((each for each in _METRICS.values() if each.paths == paths), key=place)
 
 
 # Clouds and paths -----------------------------------------------------------------------------
@@ -131,14 +141,9 @@ def partial_paths(paths: Any) -> Floats:
 
 
 def path_pair(a: Any, b: Any, *, absence: bool = False) -> tuple[Floats, Floats]:
-    """Two sets of paths (n, T, d) with the same times and features; (n, T) has one feature.
-
-    absence: people may be absent, where they are nan.
-    """
-    x, y = (
-        partial_paths(side) if absence else _checked(side, "paths", ("n", "T", "d"))
-        for side in (a, b)
-    )
+    """Two sets of paths (n, T, d) with the same times and features; (n, T) has one feature."""
+    read = partial_paths if absence else partial(_checked, what="paths", axes=("n", "T", "d"))
+    x, y = read(a), read(b)
     if x.shape[1:] != y.shape[1:]:
         raise InputError(
             f"paths of {x.shape[1]} times and {x.shape[2]} features cannot be compared with paths "

@@ -18,17 +18,10 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.space import from_unit
 from privtraj.columns.kinds import Axes, Column
+from privtraj.metrics import registry
 from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.distances import randomly_coupled
-from privtraj.metrics.registry import (
-    Better,
-    all_metrics,
-    cloud,
-    halves,
-    on_all_cores,
-    partial_paths,
-    reading_times,
-)
+from privtraj.metrics.registry import Better, cloud, halves, partial_paths
 
 Progress = Callable[[float], None]
 """Is told which share of the work is done."""
@@ -116,7 +109,7 @@ def path_scores(
     sides = _sides(partial_paths, [synthetic], [real], more, rng)
     if len({side[0].shape[1:] for side in sides}) > 1:
         raise InputError("all paths must have the same times and features")
-    at = reading_times(times, sides[1][0].shape[1])
+    at = registry.reading_times(times, sides[1][0].shape[1])
     options = {"columns": columns, "times": at, "bounds": bounds, "seed": seed}
     return _scores(sides, options, rng, progress)
 
@@ -177,7 +170,7 @@ def _scores(
     value, floor = ([x[:size] for x, size in zip(s, cut, strict=True)] for s in (synthetic, fresh))
     uniform = [uniform_like(x, bounds, rng) for x in value]
     coupled = [randomly_coupled(x, seed=options["seed"]) for x in floor if paths]
-    metrics, scores = all_metrics(paths=paths), []
+    metrics, scores = registry.all_metrics(paths=paths), []
     for number, metric in enumerate(metrics, start=1):
         few = metric.least_times > len(options.get("times", [0]))
         if few or (metric.mixed and columns is None):
@@ -191,7 +184,7 @@ def _scores(
         if columns is not None and "columns" not in compare.keywords:
             cases = [(numbers_alone(x, columns), numbers_alone(y, columns)) for x, y in cases]
         try:
-            found = list(on_all_cores(compare, cases))
+            found = list(registry.on_all_cores(compare, cases))
         except InputError:  # too few people, too many cells, absence
             continue
         if progress is not None:

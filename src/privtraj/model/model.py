@@ -32,7 +32,7 @@ from privtraj.motion.couplings import CouplingName, Couplings
 from privtraj.motion.curves import Carried
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Interpolation, Points, Reference
-from privtraj.motion.reference import by_itself, declared
+from privtraj.motion.reference import USUAL, declared
 from privtraj.motion.states import Transitions, filled
 from privtraj.privacy import signatures
 from privtraj.privacy.ledger import up
@@ -159,7 +159,7 @@ class TrajectoryModel(Record):
 
         A signature is left behind, as it was for another model.
         """
-        process = declared(reference) or by_itself()
+        process = declared(reference) or USUAL
         process.within(self.sampler.numbers)  # refuses what does not fit
         return replace(self, reference=process).sealed()
 
@@ -177,11 +177,11 @@ class TrajectoryModel(Record):
             unit of time; a table {time: size}; a function g(x, t), the rate by place; None for
             everybody there all the time.
         """
-        grown = replace(self, growth=Growth.declared(growth))
-        if grown.growth is not None:
-            grown.growth.check(self.datetime)
-            grown.growth.sizes(self.scale.start, self.scale.length, self.diagnostics)
-        return grown.sealed()
+        made = None if growth is None else Growth.declared(growth)
+        if made is not None:
+            made.check(self.datetime)
+            made.sizes(self.scale.start, self.scale.length, self.diagnostics)
+        return replace(self, growth=made).sealed()
 
     @property
     def sha256(self) -> str:
@@ -288,11 +288,11 @@ def assemble(
     return TrajectoryModel(
         particles=np.take_along_axis(particles, order[..., None], axis=1),
         weights=np.take_along_axis(weights, order, axis=1),
-        numeric_times=snapshots.times if times is None else times,
+        numeric_times=snapshots.axis.times if times is None else times,
         bounds=snapshots.bounds,
         features=snapshots.features,
         time_name=snapshots.time_name,
-        datetime=snapshots.datetime,
+        datetime=snapshots.axis.datetime,
         knots=np.empty(0) if knots is None else knots,
         curves=knots is not None,
         domain=snapshots.domain,

@@ -103,7 +103,7 @@ class Record:
     recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
-        if all(type(one) is Number and not (one.missing or one.fixed) for one in self.columns):
+        if not self.columns:
             object.__setattr__(self, "columns", plain_numbers(self.features, self.bounds))
         object.__setattr__(self, "diagnostics", _without_nan(self.diagnostics))
         if len(self.knots) == 0:
@@ -375,8 +375,11 @@ def _read_columns(rows: Any, known: Values) -> Values:
 
 
 def _write_columns(record: Record) -> Any:
-    plain = record.columns == plain_numbers(record.features, record.bounds)
-    return LEFT_OUT if plain else [kinds.to_dict(one) for one in record.columns]
+    """None where all are numbers of which nothing but the bounds is known."""
+    for one in record.columns:
+        if type(one) is not Number or one.missing or one.fixed:
+            return list(map(kinds.to_dict, record.columns))
+    return LEFT_OUT
 
 
 def _moving(known: Values) -> tuple[tuple[str, ...], Floats]:
@@ -437,14 +440,14 @@ def _write_motion(record: Record) -> Any:
     return {
         "curves": record.curves,
         "reference": record.reference.to_dict(),
-        "constraints": record.constraints.to_dict(),
+        "constraints": vars(record.constraints),
         "growth": None if record.growth is None else record.growth.to_dict(),
     }
 
 
 def _write_recipe(record: Record) -> Any:
     recipe = record.recipe
-    return recipe.to_dict() if recipe is not None and recipe.can_be_written else LEFT_OUT
+    return LEFT_OUT if recipe is None or not recipe.can_be_written else recipe.to_dict()
 
 
 FIELDS: dict[str, Field] = {  # in the order in which they are read
@@ -461,7 +464,7 @@ FIELDS: dict[str, Field] = {  # in the order in which they are read
             is_whole(value) and 1 <= value <= 16 * known["particles"].shape[1] + 4096
         ),
     ),
-    "features": Field(lambda record: list(record.features), _read_features, "its bounds are none"),
+    "features": Field(attrgetter("features"), _read_features, "its bounds are none"),
     "time_name": _as_is("time_name", "its names cannot be read", _is_name),
     "columns": Field(_write_columns, _read_columns, "its columns cannot be read", True),
     "domain": Field(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints, steadied, systematic
+from privtraj.base.arrays import Floats, Ints, systematic, with_constant_shares
 from privtraj.base.errors import Arg, InputError, Said, is_whole, listed
 from privtraj.base.space import as_user_times, from_unit, moment, to_unit, unit_time, written_times
 from privtraj.columns.conditions import Conditions, in_order
@@ -278,7 +278,7 @@ class Sampler:
         if self.region is not None:
             part = parts_of(self.region, self._inside(particles, weights))
             groups = groups * (int(part.max()) + 1) + part
-        return steadied(particles, weights, groups)
+        return with_constant_shares(particles, weights, groups)
 
     def _inside(self, particles: Floats, weights: Floats) -> Floats:
         """The numbers that move (K, m, dm), in the domain."""

@@ -77,10 +77,9 @@ class Growth:
             )
 
     @classmethod
-    def declared(cls, given: Any) -> Growth | None:
-        """As users give it, or in words such as "released by_place=learned turnover=0.1"; None for
-        nobody who comes or goes."""
-        if given is None or isinstance(given, Growth):
+    def declared(cls, given: Any) -> Growth:
+        """As users give it, or in words such as "released by_place=learned turnover=0.1"."""
+        if isinstance(given, Growth):
             return given
         if callable(given):
             return cls(None, by_place=given)

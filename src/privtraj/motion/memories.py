@@ -1,4 +1,12 @@
-"""Which memories people have: how their values at two times go together says it.
+"""Memories: inertial processes that are forgotten, and which of them people have: how their values
+at two times go together says it.
+
+An inertial process of memory m and swing s has mean 0, variance 1 and the autocorrelation
+    k(h) = exp(-h / m) (cos(s h) + sin(s h) / (s m)),   (1 + h / m) exp(-h / m) without a swing.
+Position and velocity are Markov, with a velocity that is drawn back and shaken,
+    dX = V dt,   dV = -(2 V / m + f^2 X) dt + 2 f m^(-1/2) dB,   f^2 = 1 / m^2 + s^2,
+whose transitions are Gaussian in closed form; its paths are smooth, so how long they are does not
+depend on how often they are read.
 
 Correlations are measured in a few bins of the lag, with errors. Many mixtures of inertial processes
     rho(h) = lasting c(h) + sum_j w_j k_j(h),
@@ -17,7 +25,6 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.space import hat_functions
-from privtraj.motion.reference import kept
 
 MEMORIES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)  # in shares of the range of time
 SWINGS = (np.pi, 2 * np.pi, 4 * np.pi)  # of memories from .16 on: half a swing, one, and two
@@ -36,6 +43,46 @@ _PROCESSES = np.array(
 _WITHIN = (np.arange(12) + 0.5) / 12  # places within a bin of the lag
 _LAG_BINS = 25  # of the lags between times of a model
 _WHOLE = 1e4  # weight of the shares' being all there is
+
+
+def kept(lags: Floats, memories: Floats, swings: Floats) -> Floats:
+    """k_j(h) (..., J) at lags (...), of memories and swings (J,); 1 at 0, and 0 after it without a
+    memory."""
+    h = np.asarray(lags)[..., None]
+    x, turn = h / np.maximum(memories, 1e-12), swings * h
+    ratio = np.where(turn > 1e-9, np.sin(turn) / np.maximum(turn, 1e-300), 1.0)
+    return np.asarray(np.exp(-x) * (np.cos(turn) + x * ratio))
+
+
+def inertial(
+    n: int,
+    times: Floats,
+    memory: float,
+    features: int,
+    rng: np.random.Generator,
+    swing: float = 0.0,
+) -> Floats:
+    """n independent draws (n, q, d) at increasing times, of mean 0, variance 1, autocorrelation k.
+
+    Over a gap h the state (x, v / f), f^2 = 1 / m^2 + s^2, whose law is N(0, I), goes on by
+        F = exp(-h / m) [[c + a, f b], [-f b, c - a]],  c = cos(s h), b = sin(s h) / s, a = b / m,
+    plus noise of covariance I - F F'.
+    """
+    if memory == 0:
+        return rng.standard_normal((n, len(times), features))
+    f = np.hypot(1 / memory, swing)
+    state = rng.standard_normal((2, n, features))
+    values = np.empty((len(times), n, features))
+    values[0] = state[0]
+    for q, h in enumerate(np.diff(times), start=1):
+        c, b = np.cos(swing * h), h * np.sinc(swing * h / np.pi)
+        onward = np.exp(-h / memory) * np.array([[c + b / memory, f * b], [-f * b, c - b / memory]])
+        spread, axes = np.linalg.eigh(np.eye(2) - onward @ onward.T)
+        noise = axes * np.sqrt(np.maximum(spread, 0.0))
+        fresh = rng.standard_normal(state.shape)
+        state = np.tensordot(onward, state, 1) + np.tensordot(noise, fresh, 1)
+        values[q] = state[0]
+    return values.swapaxes(0, 1)
 
 
 class Correlations(NamedTuple):

@@ -17,6 +17,7 @@ import numpy as np
 from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, is_number
+from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure, Task, left, planned_event
 from privtraj.measures.gradients import (
@@ -101,7 +102,7 @@ class SampledSynthesizer(TrajectorySynthesizer):
         if not (is_number(self.rate) and 1e-4 <= self.rate <= 1):
             raise InputError(Arg("rate"), " must be between 0.0001 and 1")
 
-    def _measure(self, snapshots: Snapshots) -> Measure:
+    def measure_for(self, axes: Axes | int) -> Measure:
         return SampledGradients(self.rate)
 
     def certified(self, *fit: Any, **more: Any) -> Certificate:

@@ -272,7 +272,8 @@ class PaperSynthesizer:
         if self.times is not None:
             self.times.check(snapshots.n_times)
         given = self._given(snapshots.n_times)
-        check_public_counts(given, self.adjacency, snapshots.n_times)
+        if given is not None:
+            check_public_counts(given, self.adjacency, snapshots.n_times)
         events = self.events(snapshots.records_per_person, snapshots.together)
         cost = epsilon_at(events, self.delta, self.adjacency)
         if not math.isfinite(cost):

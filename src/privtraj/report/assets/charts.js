@@ -3,25 +3,13 @@
 const BOX = { width: 380, left: 48, right: 292, top: 10, bottom: 200, heapLeft: 304, heapRight: 372 };
 const CARD = { width: 380, left: 50, right: 372, top: 8, bottom: 186, node: 12 };
 const PANELS = 60;
-const LETTER = 7.2; // width of one
 
-const point = (x, y) => `${x.toFixed(1)} ${y.toFixed(1)}`;
-const line = (points) => points.length ? `M${points.map(([x, y]) => point(x, y)).join("L")}` : "";
 const area = (low, high) => `${line(low)}L${line(high.toReversed()).slice(1)}Z`;
-const path = (name, d) => element("svg:path", { class: name, d });
 const across = (box, time) => box.left + inShares(TIME, time) * (box.right - box.left);
 
-function frame(box, marks, end) { // labels of both axes, and the fitted times; those that would run into another are left out
-  const shapes = marks.map(([y, label]) => element("svg:text", { x: box.left - 7, y: y + 4, "text-anchor": "end" }, label));
-  let free = 0;
-  for (const [share, label] of ticks(TIME, [0, 1], 4)) {
-    const half = LETTER * label.length / 2, x = Math.min(box.left + share * (box.right - box.left), end - half);
-    if (x - half < free) continue;
-    shapes.push(element("svg:text", { x, y: box.bottom + 20, "text-anchor": "middle" }, label));
-    free = x + half + LETTER;
-  }
-  const knots = data.knots.map((t) => across(box, t));
-  return [...shapes, ...knots.map((x) => path("knot", `M${x} ${box.bottom}V${box.bottom + 5}`))];
+function timeAxis(box, right) { // labels, and the fitted times
+  const labels = labelsAcross(ticks(TIME, [0, 1], 4), scale([0, 1], box.left, box.right), box.bottom + 20, 0, right);
+  return [...labels, ...data.knots.map((t) => path("knot", `M${across(box, t)} ${box.bottom}v5`))];
 }
 
 const percent = (share) => share > 0 && share < 0.001 ? "less than 0.1 %" : `${share >= 0.1 || share === 0 ? Math.round(100 * share) : Number((100 * share).toPrecision(2))} %`;
@@ -35,10 +23,9 @@ function makePanel(feature) {
   const y = (share) => bottom - clamp((share - low) / (high - low), -0.02, 1.02) * (bottom - top);
   const at = data.times.map((time) => across(BOX, time)), name = data.features[feature];
   const curve = (which, away = () => 0) => at.map((x, k) => [x, y(quantile(feature, which, [k, 0]) + away(k))]);
-  const marks = ticks(feature, [low, high], 6).map(([share, label]) => [y(share), label]);
-  const doubt = data.doubt[feature];
+  const marks = ticks(feature, [low, high], 6), doubt = data.doubt[feature];
   const shapes = [
-    ...marks.map(([up]) => path("grid", `M${left} ${up}H${BOX.heapRight}`)), ...frame(BOX, marks, BOX.heapRight),
+    ...marks.map(([share]) => path("grid", `M${left} ${y(share)}H${BOX.heapRight}`)), ...labelsUp(marks, y, left), ...timeAxis(BOX, BOX.heapRight),
     path("b80", area(curve(0), curve(4))), path("b50", area(curve(1), curve(3))),
     ...(doubt ? [path("sure", area(curve(2, (k) => -doubt[k]), curve(2, (k) => doubt[k])))] : []),
     path(real ? "mid both" : "mid", line(curve(2))),
@@ -63,7 +50,7 @@ function makePanel(feature) {
     canvas.focus({ preventScroll: true });
     byId("people").scrollIntoView();
   } }));
-  panels.push({ svg, feature, y, at, ...parts });
+  panels.push({ svg, feature, y, ...parts });
   return element("figure", { class: "card" }, element("figcaption", {}, name), svg);
 }
 
@@ -89,11 +76,8 @@ function drawPanels() { // what follows the slider
 }
 
 function tracePanels() { // the person followed
-  const person = state.traced;
-  for (const { traced, feature, y, at } of panels) {
-    const steps = person === null ? [] : at.map((x, k) => `${k && !turns(feature, person, [k - 1, 0], [k, 0]) ? "L" : "M"}${point(x, y(place(feature, person, [k, 0])))}`);
-    traced.setAttribute("d", steps.join(""));
-  }
+  const x = scale([0, 1], BOX.left, BOX.right), moments = momentsUntil(last);
+  for (const { traced, feature, y } of panels) traced.setAttribute("d", state.traced === null ? "" : trail(state.traced, moments, [TIME, x], [feature, y]));
 }
 
 // Categories -------------------------------------------------------------------------------------
@@ -120,8 +104,8 @@ function stacked({ name, labels, shades, shares, real: records }) {
     shapes.push(path("real-edge", line(data.knots.flatMap((t, q) => records[q] ? [[across(CARD, t), height(feet(records[q])[k])]] : []))));
   }
   const most = [shares[0], shares.at(-1)].map((row) => `${labels[row.indexOf(Math.max(...row))]}, ${percent(Math.max(...row))}`);
-  const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => [height(share), percent(share)]);
-  return picture(`Shares of the values of ${name} over ${data.timeName}: the most frequent is ${most[0]} at first, and ${most[1]} at last`, [...shapes, ...frame(CARD, marks, CARD.right + 8)]);
+  const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => [share, percent(share)]);
+  return picture(`Shares of the values of ${name} over ${data.timeName}: the most frequent is ${most[0]} at first, and ${most[1]} at last`, [...shapes, ...labelsUp(marks, height, CARD.left), ...timeAxis(CARD, CARD.right + 8)]);
 }
 
 function flow({ name, labels, shades, shares, flows, times }, stay) { // levels at three times, and a ribbon for each (from, to)
@@ -141,7 +125,7 @@ function flow({ name, labels, shades, shares, flows, times }, stay) { // levels 
     const sums = feet(column);
     shapes.push(...column.map((share, j) => element("svg:rect", { class: `level-${shades[j]}`, x: x[k], y: height(sums[j + 1]), width: CARD.node, height: height(0) - height(share) })));
     const anchor = k === 0 ? "start" : k === columns.length - 1 ? "end" : "middle";
-    shapes.push(element("svg:text", { x: x[k] + CARD.node / 2, y: CARD.bottom + 20, "text-anchor": anchor }, times.labels[k]));
+    shapes.push(label(times.labels[k], x[k] + CARD.node / 2, CARD.bottom + 20, anchor));
   });
   return picture(`Who changes ${name}: ${percent(stay)} of people have the same value at the first and the last time`, shapes);
 }

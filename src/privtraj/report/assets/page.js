@@ -1,6 +1,7 @@
 
 "use strict";
-// The film of people: a picture of any two features in which everybody moves with the slider.
+// What all pictures share (values, marks of axes, shapes, colours, the time of the slider), and the
+// film: a picture of any two features in which everybody moves.
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const root = document.documentElement;
@@ -10,6 +11,7 @@ const first = data.times[0], last = data.times[frames - 1];
 const SECONDS = 14; // that the whole range plays for at normal speed
 const PATHS = 50; // people whose paths are drawn
 const STEPS = 65535;
+const LETTER = 7.2; // width of one on an axis
 
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const pairs = (text) => new Uint16Array(bytes(text).buffer);
@@ -18,7 +20,7 @@ const bands = pairs(data.bands); // (features, 5, frames)
 const density = bytes(data.density); // (features, frames, bins)
 const real = data.real && { ...data.real, points: pairs(data.real.points), density: bytes(data.real.density) };
 
-const state = { time: first, across: 0, up: 1, colour: 0, paths: false, traced: null, playing: false };
+const state = { time: first, across: 0, up: 1, paths: false, traced: null, playing: false };
 
 // Numbers and times ------------------------------------------------------------------------------
 
@@ -94,6 +96,8 @@ function place(axis, person, [frame, share]) { // as a share of the box
 
 const turns = (axis, person, before, here) => data.angles[axis] && Math.abs(place(axis, person, here) - place(axis, person, before)) > 0.5; // an angle begins again
 
+// Shapes -----------------------------------------------------------------------------------------
+
 function element(kind, attributes, ...children) { // of HTML or, where it begins with "svg:", of a picture
   const made = kind.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", kind.slice(4)) : document.createElement(kind);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -101,20 +105,47 @@ function element(kind, attributes, ...children) { // of HTML or, where it begins
   return made;
 }
 
+const point = (x, y) => `${x.toFixed(1)} ${y.toFixed(1)}`;
+const line = (points) => points.length ? `M${points.map(([x, y]) => point(x, y)).join("L")}` : "";
+const path = (name, d, more = {}) => element("svg:path", { class: name, d, ...more });
+const scale = ([low, high], from, to) => (share) => from + (share - low) / (high - low) * (to - from);
+
+function label(words, x, y, anchor, most = Infinity, name = "") { // no wider than most
+  const narrow = words.length * LETTER > most ? { textLength: most, lengthAdjust: "spacingAndGlyphs" } : {};
+  return element("svg:text", { class: name, x, y, "text-anchor": anchor, ...narrow }, words);
+}
+
+function labelsAcross(marks, x, y, left, right) { // those that would run into another are left out
+  let free = left;
+  return marks.flatMap(([share, words]) => {
+    const half = LETTER * words.length / 2, middle = clamp(x(share), left + half, right - half);
+    if (middle - half < free) return [];
+    free = middle + half + LETTER;
+    return [label(words, middle, y, "middle")];
+  });
+}
+
+const labelsUp = (marks, y, left) => marks.map(([share, words]) => label(words, left - 8, y(share) + 4, "end", left - 11));
+
+function trail(person, moments, ...ways) { // the text of a path; ways: axis and scale, across and up
+  const jumps = (k) => k === 0 || ways.some(([axis]) => turns(axis, person, moments[k - 1], moments[k]));
+  return moments.map((at, k) => `${jumps(k) ? "M" : "L"}${point(...ways.map(([axis, to]) => to(place(axis, person, at))))}`).join("");
+}
+
+const momentsUntil = (time) => [...data.times.flatMap((t, frame) => t <= time ? [[frame, 0]] : []), ...(time < last ? [frameAt(time)] : [])];
+
 // Colours ----------------------------------------------------------------------------------------
 
 const VIRIDIS = ["440154", "472d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962", "addc30", "fde725"]
   .map((hex) => [0, 2, 4].map((k) => parseInt(hex.slice(k, k + 2), 16)));
 const SHADES = 24;
 const darkBrowser = matchMedia("(prefers-color-scheme: dark)");
-const theme = {};
+const theme = {}; // what the canvas has of it
 
 function setTheme(name) {
   root.dataset.theme = name;
   const style = getComputedStyle(root), dark = name === "dark";
-  for (const colour of ["card", "ink", "muted", "line", "dot", "real", "traced", "land", "sea", "coast", "sans"]) {
-    theme[colour] = style.getPropertyValue(`--${colour}`).trim();
-  }
+  for (const colour of ["card", "dot", "real", "traced"]) theme[colour] = style.getPropertyValue(`--${colour}`).trim();
   theme.shades = Array.from({ length: SHADES }, (_, shade) => { // the ends that would vanish in the background are left out
     const share = (dark ? 0.22 : 0) + (dark ? 0.78 : 0.84) * shade / (SHADES - 1);
     const at = share * (VIRIDIS.length - 1), i = Math.min(Math.floor(at), VIRIDIS.length - 2);
@@ -128,7 +159,6 @@ function setTheme(name) {
 let shadeOf = null; // of each person: their rank at the first time in the chosen feature
 
 function setColour(feature) {
-  state.colour = feature;
   byId("ramp").hidden = feature < 0;
   shadeOf = feature < 0 ? null : new Uint8Array(people);
   if (shadeOf) {
@@ -139,13 +169,10 @@ function setColour(feature) {
   redraw();
 }
 
-const colourOf = (person) => shadeOf ? theme.shades[shadeOf[person]] : theme.dot;
-
-// The stage --------------------------------------------------------------------------------------
+// The stage: what stands still is a picture, and who moves is drawn on a canvas over it ------------
 
 const canvas = byId("stage"), pen = canvas.getContext("2d");
-const still = document.createElement("canvas"); // axes and whole paths, drawn once per view
-let view = null, stale = true;
+let view = null;
 
 const reach = data.features.map((_, axis) => { // what all who are drawn are in
   let [low, high] = real ? data.ranges[axis].map((share) => share * STEPS) : [STEPS, 0];
@@ -157,8 +184,8 @@ const reach = data.features.map((_, axis) => { // what all who are drawn are in
 });
 
 function makeView() {
-  const scale = Math.max(1, window.devicePixelRatio || 1), width = canvas.clientWidth, height = canvas.clientHeight;
-  for (const each of [canvas, still]) { each.width = Math.round(width * scale); each.height = Math.round(height * scale); }
+  const fine = Math.max(1, window.devicePixelRatio || 1), width = canvas.clientWidth, height = canvas.clientHeight;
+  [canvas.width, canvas.height] = [width, height].map((size) => Math.round(size * fine));
   const box = { left: 62, right: width - 22, top: 40, bottom: height - 52 };
   const axes = [state.across, state.up], ranges = axes.map((axis) => axis === TIME ? [-0.015, 1.015] : [...reach[axis]]);
   const map = data.maps.find(([i, j]) => axes.includes(i) && axes.includes(j));
@@ -172,51 +199,40 @@ function makeView() {
       ranges[k] = [middle - half, middle + half];
     });
   }
-  view = { scale, width, height, box, ranges };
+  view = { fine, width, height, box, ranges, x: scale(ranges[0], box.left, box.right), y: scale(ranges[1], box.bottom, box.top) };
 }
 
-const atX = (share) => view.box.left + (share - view.ranges[0][0]) / (view.ranges[0][1] - view.ranges[0][0]) * (view.box.right - view.box.left);
-const atY = (share) => view.box.bottom - (share - view.ranges[1][0]) / (view.ranges[1][1] - view.ranges[1][0]) * (view.box.bottom - view.box.top);
-const spot = (person, moment) => [atX(place(state.across, person, moment)), atY(place(state.up, person, moment))];
+const ways = () => [[state.across, view.x], [state.up, view.y]];
+const spot = (person, moment) => ways().map(([axis, to]) => to(place(axis, person, moment)));
 
-function clipBox(on, room) {
-  const { box } = view;
-  on.beginPath(); on.rect(box.left - room, box.top - room, box.right - box.left + 2 * room, box.bottom - box.top + 2 * room); on.clip();
+function drawScene() {
+  const { box, width, height, ranges, x, y } = view, ground = drawGround(), grid = ground.length ? "grid on-map" : "grid";
+  const across = ticks(state.across, ranges[0], width < 480 ? 4 : 7), up = ticks(state.up, ranges[1], 6);
+  byId("scene").replaceChildren(
+    ...ground,
+    ...across.map(([share]) => path(grid, `M${x(share)} ${box.top}V${box.bottom}`)), ...up.map(([share]) => path(grid, `M${box.left} ${y(share)}H${box.right}`)),
+    ...labelsAcross(across, x, box.bottom + 20, 4, width - 6), ...labelsUp(up, y, box.left),
+    label(nameOf(state.across), box.right, height - 12, "end", box.right - box.left, "name"),
+    label(nameOf(state.up), 14, 24, "start", box.right - 14, "name"),
+    ...(byId("synthetic").checked ? [inside(box.left - 4, box.top - 4, box.right + 4, box.bottom + 4, ...drawStill())] : []),
+  );
 }
 
-function dot(on, x, y, size) { on.moveTo(x + size, y); on.arc(x, y, size, 0, 6.2832); }
+const inside = (left, top, right, bottom, ...shapes) => { // what is outside is cut off
+  const [width, height] = [Math.max(right - left, 0), Math.max(bottom - top, 0)];
+  return element("svg:svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}` }, ...shapes);
+};
 
-function drawAxes(on) {
-  const { box, width, height, ranges } = view;
-  on.fillStyle = theme.card; on.fillRect(0, 0, width, height);
-  const mapped = drawBackdrop(on);
-  on.strokeStyle = mapped ? theme.coast : theme.line; on.fillStyle = theme.muted; on.lineWidth = 1;
-  const gridLine = (left, top, right, bottom) => {
-    on.globalAlpha = mapped ? 0.25 : 1;
-    on.beginPath(); on.moveTo(left, top); on.lineTo(right, bottom); on.stroke();
-    on.globalAlpha = 1;
-  };
-  on.font = `12.5px ${theme.sans}`;
-  on.textAlign = "center"; on.textBaseline = "top";
-  let free = -Infinity;
-  for (const [share, label] of ticks(state.across, ranges[0], width < 480 ? 4 : 7)) {
-    const x = Math.round(atX(share)) + 0.5, half = on.measureText(label).width / 2;
-    if (x < box.left - 1 || x > box.right + 1) continue;
-    gridLine(x, box.top, x, box.bottom);
-    const middle = clamp(x, half + 4, width - half - 6);
-    if (middle - half > free) { on.fillText(label, middle, box.bottom + 8); free = middle + half + 10; }
+function drawStill() {
+  if (state.paths) {
+    const moments = momentsUntil(last), count = Math.min(PATHS, people);
+    return Array.from({ length: count }, (_, person) => path("walk", trail(person, moments, ...ways()), { stroke: shadeOf ? theme.shades[shadeOf[person]] : theme.dot }));
   }
-  on.textAlign = "right"; on.textBaseline = "middle";
-  for (const [share, label] of ticks(state.up, ranges[1], 6)) {
-    const y = Math.round(atY(share)) + 0.5;
-    if (y < box.top - 1 || y > box.bottom + 1) continue;
-    gridLine(box.left, y, box.right, y);
-    on.fillText(label, box.left - 9, y, box.left - 12);
+  const dots = [], step = Math.max(1, Math.floor(frames / 24)), count = Math.min(people, 160);
+  for (let frame = 0, k = 0; frame < frames; frame += step) { // where some are at all times, so that nobody moves in a void
+    for (let i = 0; i < count; i++, k++) dots.push(`M${point(...spot(k % people, [frame, 0]))}h0`); // others at each time: no path is dotted
   }
-  on.fillStyle = theme.ink; on.font = `600 13.5px ${theme.sans}`; on.textBaseline = "alphabetic";
-  on.fillText(nameOf(state.across), box.right, height - 12, box.right - box.left);
-  on.textAlign = "left";
-  on.fillText(nameOf(state.up), 14, 24, box.right - 14);
+  return [path("others", dots.join(""))];
 }
 
 // The map behind longitude and latitude
@@ -224,81 +240,43 @@ function drawAxes(on) {
 const backdrop = data.backdrop && { ...data.backdrop };
 for (const kind of backdrop ? ["land", "borders"] : []) backdrop[kind] = { ...backdrop[kind], points: pairs(backdrop[kind].points) };
 
-function drawBackdrop(on) { // true where there is one
+function drawGround() { // nothing where there is no map
   const shown = Boolean(backdrop) && [state.across, state.up].every((axis) => backdrop.axes.includes(axis));
   canvas.dataset.map = shown ? "drawn" : "none";
-  if (!shown) return false;
-  const { window: seen, frame, axes: [lon, lat] } = backdrop, upright = state.across === lon, { box } = view;
-  const at = (x, y) => upright ? [atX(inShares(lon, x)), atY(inShares(lat, y))] : [atX(inShares(lat, y)), atY(inShares(lon, x))];
+  if (!shown) return [];
+  const { window: [west, east, south, north], frame, axes: [lon, lat] } = backdrop, { box, x, y } = view, upright = state.across === lon;
+  const at = (e, n) => upright ? [x(inShares(lon, e)), y(inShares(lat, n))] : [x(inShares(lat, n)), y(inShares(lon, e))];
   const along = (low, high, step) => low + step / STEPS * (high - low);
-  const trace = ({ points, sizes }, closed) => {
-    on.beginPath();
+  const trace = ({ points, sizes }, end) => {
     let k = 0;
-    for (const size of sizes) {
-      for (let i = 0; i < size; i++, k++) on[i ? "lineTo" : "moveTo"](...at(along(frame[0], frame[1], points[2 * k]), along(frame[2], frame[3], points[2 * k + 1])));
-      if (closed) on.closePath();
-    }
+    return sizes.map((size) => {
+      const places = Array.from({ length: size }, () => at(along(frame[0], frame[1], points[2 * k]), along(frame[2], frame[3], points[2 * k++ + 1])));
+      return line(places) + end;
+    }).join("");
   };
-  const [[left, bottom], [right, top]] = [at(seen[0], seen[2]), at(seen[1], seen[3])];
-  on.save();
-  clipBox(on, 0);
-  on.beginPath(); on.rect(left, top, right - left, bottom - top); on.clip(); // outlines are true in the window alone
-  on.fillStyle = theme.sea; on.fillRect(box.left, box.top, box.right - box.left, box.bottom - box.top);
-  on.fillStyle = theme.land; on.strokeStyle = theme.coast; on.lineWidth = 1; on.lineJoin = "round";
-  trace(backdrop.land, true); on.fill("evenodd"); on.stroke();
-  on.setLineDash([4, 3]); trace(backdrop.borders, false); on.stroke();
-  on.restore();
-  const pixels = Math.abs(upright ? top - bottom : right - left) / (seen[3] - seen[2]) / 111.195; // of a kilometre
+  const [[left, bottom], [right, top]] = [at(west, south), at(east, north)];
+  const shapes = [inside( // outlines are true in the window alone
+    Math.max(left, box.left), Math.max(top, box.top), Math.min(right, box.right), Math.min(bottom, box.bottom),
+    path("sea", `M${box.left} ${box.top}H${box.right}V${box.bottom}H${box.left}Z`), path("land", trace(backdrop.land, "Z")), path("border", trace(backdrop.borders, "")),
+  )];
+  const pixels = Math.abs(upright ? top - bottom : right - left) / (north - south) / 111.195; // of a kilometre
   const most = (box.right - box.left) / 4 / pixels;
-  if (most > 1500) return true; // no one scale is true of half a world
+  if (most > 1500) return shapes; // no one scale is true of half a world
   const power = 10 ** Math.floor(Math.log10(most)), length = [5, 2, 1].map((k) => k * power).find((k) => k <= most);
-  const to = box.right - 10, y = box.bottom - 10, from = to - length * pixels;
-  on.strokeStyle = on.fillStyle = theme.ink; on.lineWidth = 1.5;
-  on.beginPath(); on.moveTo(from, y - 5); on.lineTo(from, y); on.lineTo(to, y); on.lineTo(to, y - 5); on.stroke();
-  on.font = `12px ${theme.sans}`; on.textAlign = "center"; on.textBaseline = "bottom";
-  on.fillText(length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`, (from + to) / 2, y - 3);
-  return true;
+  const to = box.right - 10, from = to - length * pixels, foot = box.bottom - 10;
+  const words = length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`;
+  return [...shapes, path("ruler", `M${from} ${foot - 5}v5H${to}v-5`), label(words, (from + to) / 2, foot - 5, "middle", Infinity, "name")];
 }
 
-// People
+// Who moves
 
-function tracePath(on, person, until) {
-  const moments = data.times.flatMap((time, frame) => time <= until ? [[frame, 0]] : []);
-  if (until < last) moments.push(frameAt(until));
-  const jumps = (k) => k === 0 || [state.across, state.up].some((axis) => turns(axis, person, moments[k - 1], moments[k]));
-  on.beginPath();
-  moments.forEach((moment, k) => on[jumps(k) ? "moveTo" : "lineTo"](...spot(person, moment)));
-  on.stroke();
-}
-
-function drawStill() {
-  const on = still.getContext("2d");
-  on.setTransform(view.scale, 0, 0, view.scale, 0, 0);
-  drawAxes(on);
-  if (!byId("synthetic").checked) return;
-  on.save(); clipBox(on, 4);
-  if (state.paths) {
-    on.lineWidth = 1; on.lineJoin = "round"; on.globalAlpha = 0.5;
-    for (let person = 0; person < Math.min(PATHS, people); person++) { on.strokeStyle = colourOf(person); tracePath(on, person, last); }
-  } else { // where some of the people are at all times, so that nobody moves in a void
-    const step = Math.max(1, Math.floor(frames / 24)), count = Math.min(people, 160);
-    on.fillStyle = theme.muted; on.globalAlpha = 0.1;
-    on.beginPath();
-    for (let frame = 0, k = 0; frame < frames; frame += step) {
-      for (let i = 0; i < count; i++, k++) dot(on, ...spot(k % people, [frame, 0]), 1.5); // others at each time: no path is dotted
-    }
-    on.fill();
-  }
-  on.restore();
-}
+function dot(on, x, y, size) { on.moveTo(x + size, y); on.arc(x, y, size, 0, 6.2832); }
 
 function drawReal() { // rings of the records at the nearest fitted time
   const bin = nearestKnot(state.time), start = real.starts[bin], count = real.counts[bin];
+  const share = (axis, k) => axis === TIME ? inShares(TIME, data.knots[bin]) : real.points[start * features + axis * count + k] / STEPS;
   pen.strokeStyle = theme.real; pen.lineWidth = 1.3; pen.globalAlpha = 0.75;
-  for (let k = 0; k < count; k++) {
-    const share = (axis) => axis === TIME ? inShares(TIME, data.knots[bin]) : real.points[start * features + axis * count + k] / STEPS;
-    pen.beginPath(); dot(pen, atX(share(state.across)), atY(share(state.up)), 3.2); pen.stroke();
-  }
+  for (let k = 0; k < count; k++) { pen.beginPath(); dot(pen, ...ways().map(([axis, to]) => to(share(axis, k))), 3.2); pen.stroke(); }
 }
 
 function drawPeople() {
@@ -306,22 +284,24 @@ function drawPeople() {
   const dots = Array.from({ length: shadeOf ? SHADES : 1 }, () => new Path2D());
   for (let person = 0; person < people; person++) dot(dots[shadeOf ? shadeOf[person] : 0], ...spot(person, moment), size);
   pen.globalAlpha = state.traced !== null ? 0.3 : real ? 0.55 : 0.82;
-  dots.forEach((path, k) => { pen.fillStyle = shadeOf ? theme.shades[k] : theme.dot; pen.fill(path); });
+  dots.forEach((shape, k) => { pen.fillStyle = shadeOf ? theme.shades[k] : theme.dot; pen.fill(shape); });
   if (state.traced === null) return;
   pen.lineJoin = "round"; pen.strokeStyle = theme.traced;
-  pen.lineWidth = 1.4; pen.globalAlpha = 0.55; tracePath(pen, state.traced, last);
-  pen.lineWidth = 3; pen.globalAlpha = 1; tracePath(pen, state.traced, state.time);
+  for (const [until, width, alpha] of [[last, 1.4, 0.55], [state.time, 3, 1]]) {
+    pen.lineWidth = width; pen.globalAlpha = alpha;
+    pen.stroke(new Path2D(trail(state.traced, momentsUntil(until), ...ways())));
+  }
   pen.fillStyle = theme.traced; pen.strokeStyle = theme.card; pen.lineWidth = 2;
   pen.beginPath(); dot(pen, ...spot(state.traced, moment), 7); pen.fill(); pen.stroke();
 }
 
 function draw() {
-  if (!canvas.clientWidth) return;
-  if (stale || !view) { makeView(); drawStill(); stale = false; }
-  pen.setTransform(1, 0, 0, 1, 0, 0); pen.globalAlpha = 1;
-  pen.drawImage(still, 0, 0);
-  pen.setTransform(view.scale, 0, 0, view.scale, 0, 0);
-  pen.save(); clipBox(pen, 4);
+  if (!view) return;
+  const { box, fine, width, height } = view;
+  pen.setTransform(fine, 0, 0, fine, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.save();
+  pen.beginPath(); pen.rect(box.left - 4, box.top - 4, box.right - box.left + 8, box.bottom - box.top + 8); pen.clip();
   if (real && byId("real").checked) drawReal();
   if (byId("synthetic").checked) drawPeople();
   pen.restore();
@@ -347,7 +327,8 @@ function speak() { // what the picture shows, in words
 }
 
 function redraw() {
-  stale = true; draw(); speak();
+  if (canvas.clientWidth) { makeView(); drawScene(); }
+  draw(); speak();
   for (const select of document.querySelectorAll("select")) select.title = select.selectedOptions[0]?.textContent ?? ""; // whole, if cut
 }
 
@@ -439,11 +420,11 @@ function start() {
   const map = data.maps[0], on = (id, kind, act) => byId(id).addEventListener(kind, act);
   Object.assign(state, features > 1 ? { across: map?.[0] ?? 0, up: map?.[1] ?? 1 } : { across: TIME, up: features ? 0 : TIME });
   state.paths = byId("paths").checked = features === 1;
-  state.colour = real || !features ? -1 : state.up;
+  const colour = real || !features ? -1 : state.up;
   byId("explorer").hidden = features === 0;
   byId("theme").hidden = false;
   const axes = [...data.features.map((name, k) => [k, name]), [TIME, data.timeName === "time" ? "time" : `${data.timeName} (time)`]];
-  for (const [id, options, chosen] of [["across", axes, state.across], ["up", axes, state.up], ["colour", [[-1, "one colour"], ...axes.slice(0, -1)], state.colour]]) {
+  for (const [id, options, chosen] of [["across", axes, state.across], ["up", axes, state.up], ["colour", [[-1, "one colour"], ...axes.slice(0, -1)], colour]]) {
     byId(id).append(...options.map(([value, label]) => new Option(label, value)));
     byId(id).value = String(chosen);
   }
@@ -464,11 +445,11 @@ function start() {
   byId("ramp").querySelector("svg").append(...Array.from({ length: SHADES }, (_, k) => element("svg:rect", { x: k, width: 1.05, height: 4 })));
   const preferred = () => setTheme(darkBrowser.matches ? "dark" : "light");
   preferred();
-  setColour(state.colour);
+  setColour(colour);
   setTime(first);
   darkBrowser.addEventListener("change", preferred);
   let printed = "";
   addEventListener("beforeprint", () => { printed = root.dataset.theme; setTheme("light"); });
   addEventListener("afterprint", () => setTheme(printed));
-  new ResizeObserver(() => { stale = true; draw(); }).observe(byId("frame"));
+  new ResizeObserver(redraw).observe(byId("frame"));
 }

@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, rel_entr
 
 import privtraj as pt
-from privtraj.measures import pooling
+from privtraj.measures import over_time
 from privtraj.measures.cells import estimate
-from privtraj.measures.pooling import GridMeasure, pooled_over_time, time_average
+from privtraj.measures.over_time import GridMeasure, pooled_over_time, time_average
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 J = 15  # cells of a group
@@ -190,7 +190,7 @@ def test_the_more_people_the_less_is_pooled():
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_details_inside_a_block_keep_their_proportions(d):
     rng = np.random.default_rng(d)
-    side = pooling.BLOCKS_PER_SIDE[d]
+    side = over_time.BLOCKS_PER_SIDE[d]
     middles = (rng.choice(side, size=(6, d)) + 0.5) / side
     centres = np.repeat(np.unique(middles, axis=0), 4, axis=0)
     centres = centres + 0.4 / side * rng.uniform(-1, 1, size=centres.shape)
@@ -230,7 +230,7 @@ def test_marginals_are_those_of_the_least_objective(times):
 
     best = minimize(objective, np.zeros(reference.size), method="BFGS").x
     ones = [np.ones(3) for _ in noisy]
-    solved = pooling._scaled(noisy, kernels, power, ones, 200)
+    solved = over_time._scaled(noisy, kernels, power, ones, 200)
     np.testing.assert_allclose(solved, marginals(best)[1], atol=1e-4)
 
 
@@ -280,7 +280,7 @@ def test_people_who_move_are_left_as_counted_however_many_cells_are_empty(seed):
 def test_noise_of_an_average_has_the_variance_of_so_many_draws():
     average = average_of(still())
     nobody = noisy(np.zeros((12, 20_000), dtype=np.int64), seed=9)
-    variance = average(nobody).var(axis=1)
+    variance = (average.matrix @ nobody).var(axis=1)
     # between that of independent draws and that of the prior mean, which is not noise
     assert (variance < 1.05 * NOISE / average.draws).all()
     assert (variance > 0.5 * NOISE / average.draws).all()
@@ -292,7 +292,7 @@ def test_what_never_changes_is_kept_exactly_also_where_sizes_differ():
     shares = np.random.default_rng(0).dirichlet(np.ones(50))
     exact = people[:, None] * shares
     average = time_average(exact, NOISE, people, np.array([0.1, 2.0, 0.5, 1.0]))
-    np.testing.assert_allclose(average(exact), exact, rtol=1e-9)
+    np.testing.assert_allclose(average.matrix @ exact, exact, rtol=1e-9)
 
 
 def test_larger_times_are_averages_of_fewer_draws_of_their_own_noise():
