@@ -1,13 +1,13 @@
 """Do plans, reports and evaluations say the same of quality, and is it true?
 
-    python experiments/quality.py [--seeds 0 60] [--plan 5] [--jobs 2] [--out FILE.csv]
+    python experiments/quality.py [--seeds 0 60] [--also 5] [--jobs 2] [--out FILE.csv]
 
 Random populations of the grammar of benchmarks/regret.py, each with 500 to 10^4 people, fitted at
 epsilon .05, .2, 1 and 4. True worth is measured against 8,000 people at each of eight times. Beside
-it stand what `model.quality()` says from the released model alone, what `metrics.worth_interval`,
-by which `evaluate` speaks, says from the records of as many other people, and, of every --plan th
-population, what `plan` says of its public shape; and how often the 90 % bands of medians and
-correlations hold the truth.
+it stand what `model.quality()` says from the released model alone and, of every --also th
+population, what `plan` says of its public shape, and what `metrics.worth_interval`, by which
+`evaluate` speaks, says from the records of as many other people; and how often the 90 % bands of
+medians and correlations hold the truth.
 
 Populations of even seeds have set one constant, `assess.common.UNKNOWN`; odd ones have set nothing.
 """
@@ -20,7 +20,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # f
 
 EPSILONS, DELTA = (0.05, 0.2, 1.0, 4.0), 1e-5
 POPULATION, RELEASED, TOLD = 8000, 500, 490
-SAYS = ("report", "evaluate", "plan")
+SAYS = ("report", "plan", "evaluate")
 ROWS = ("seed", "epsilon", "features", "shape", "motion", "people", "listed", "measure", "true")
 FIELDS = (*ROWS, *(f"{who}{end}" for who in SAYS for end in ("", "_low", "_high")))
 FIELDS = (*FIELDS, "medians_inside", "correlations_inside")
@@ -62,7 +61,6 @@ def told(seed: int, epsilon: float, model: Any) -> dict[str, Any]:
     """What is said of one case, and what is true."""
     from privtraj.assess.quality import correlations, estimated_quality
     from privtraj.assess.simulate import Yardstick
-    from privtraj.metrics.people import worth_interval
 
     one, rng = population(seed), np.random.default_rng([5, seed])
     quality = estimated_quality(model)
@@ -71,28 +69,32 @@ def told(seed: int, epsilon: float, model: Any) -> dict[str, Any]:
     yardstick = Yardstick(everybody)
     many = model.sample(4000, times=at, seed=seed).values
     true = yardstick.worth(yardstick.error(list(many[:RELEASED].swapaxes(0, 1))))
-    when, others = one.records(1)
-    near = [np.abs(when - t) < 1e-9 for t in at]
-    if not one.listed:
-        edges = [-1.0, *((at[1:] + at[:-1]) / 2), 2.0]
-        near = [(when > a) & (when <= b) for a, b in pairwise(edges)]
-    known = [k for k, those in enumerate(near) if those.sum() > 1]
-    compared = worth_interval(
-        [many[:1000, k] for k in known], [others[near[k]] for k in known], seed=seed
-    )
     truly = np.stack([cloud[:4000] for cloud in everybody], axis=1)
     off = np.abs(np.median(many, axis=0) - np.median(truly, axis=0))
     worth = quality.worth
     found = {
         **dict(zip(ROWS, (seed, epsilon, *one[1:6], model.settings["measure"], true), strict=True)),
         **_said("report", worth.worth, worth.low, worth.high),
-        **_said("evaluate", compared.people, compared.low, compared.high),
         "medians_inside": float((off <= np.array(list(quality.medians.values())).T).mean()),
     }
     if one.features > 1:
         apart = np.abs(correlations(many) - correlations(truly))
         found["correlations_inside"] = float((apart <= quality.correlation).mean())
     return found
+
+
+def evaluated(seed: int, model: Any) -> dict[str, float]:
+    """What an evaluation says by as many other people."""
+    from privtraj.assess.quality import read_times
+    from privtraj.metrics.people import worth_interval
+
+    when, others = population(seed).records(1)
+    at = read_times(model, 8)
+    nearest = np.abs(when[:, None] - at).argmin(axis=1)
+    known = [k for k in range(len(at)) if (nearest == k).sum() > 1]
+    people = model.sample(1000, times=at[known], seed=seed).values.swapaxes(0, 1)
+    found = worth_interval(list(people), [others[nearest == k] for k in known], seed=seed)
+    return _said("evaluate", found.people, found.low, found.high)
 
 
 def planned(seed: int) -> dict[float, dict[str, float]]:
@@ -114,14 +116,15 @@ def _said(who: str, *numbers: float) -> dict[str, float]:
     return {f"{who}{end}": x for end, x in zip(("", "_low", "_high"), numbers, strict=True)}
 
 
-def cases(seed: int, with_plan: bool) -> list[dict[str, Any]]:
-    """All of one population."""
+def cases(seed: int, also: bool) -> list[dict[str, Any]]:
+    """All of one population. also: what plan and evaluate say."""
     warnings.simplefilter("ignore")
-    plans = planned(seed) if with_plan else {}
-    return [
-        {**told(seed, epsilon, fitted(seed, epsilon)), **plans.get(epsilon, {})}
-        for epsilon in EPSILONS
-    ]
+    plans, rows = planned(seed) if also else {}, []
+    for epsilon in EPSILONS:
+        model = fitted(seed, epsilon)
+        more = evaluated(seed, model) if also else {}
+        rows.append({**told(seed, epsilon, model), **more, **plans.get(epsilon, {})})
+    return rows
 
 
 # All of them -------------------------------------------------------------------------------------
@@ -174,14 +177,14 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", nargs=2, type=int, default=(0, 60), metavar=("FROM", "TO"))
-    parser.add_argument("--plan", type=int, default=5, help="every so many populations; 0: none")
+    parser.add_argument("--also", type=int, default=5, help="every so many populations; 0: none")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     seeds, rows = range(*args.seeds), []
-    plans = [bool(args.plan) and seed // 2 % args.plan == 0 for seed in seeds]
+    also = [bool(args.also) and seed // 2 % args.also == 0 for seed in seeds]
     with ProcessPoolExecutor(args.jobs, get_context("spawn")) as pool:
-        for some in pool.map(cases, seeds, plans):
+        for some in pool.map(cases, seeds, also):
             rows += some
             if args.out is not None:
                 write(args.out, rows)

@@ -5,6 +5,7 @@ import pytest
 
 import privtraj as pt
 from privtraj.assess.groups import APART, SURE, GroupNoise, groups_of, noise_of, sentences
+from privtraj.columns.declared import declared_columns
 
 CODES = [f"c{k}" for k in range(8)]
 SHARES = np.array([30, 20, 15, 12, 10, 7, 4, 2]) / 100
@@ -27,7 +28,7 @@ def fitted(people, epsilon, seed=1):
 
 @pytest.fixture(scope="module")
 def model():
-    return fitted(3000, 1.0)
+    return fitted(3000, 0.5)
 
 
 def test_a_value_is_lost_by_its_share_or_by_its_numbers():
@@ -36,10 +37,7 @@ def test_a_value_is_lost_by_its_share_or_by_its_numbers():
 
 
 def test_more_noise_loses_more():
-    columns = pt.Snapshots.from_table(
-        {"time": [0.5] * 9, "y": [0.0] * 9, "z": [0.0] * 9, "code": ["c0"] * 9},
-        time="time", time_range=(0, 1), columns=COLUMNS,
-    ).columns  # fmt: skip
+    columns = declared_columns(None, None, columns=COLUMNS)
     little, much = (GroupNoise.of(mu, columns, 3000.0) for mu in (1.0, 0.1))
     assert much.count == pytest.approx(10 * little.count)
     assert much.mean > 3 * little.mean
@@ -47,7 +45,7 @@ def test_more_noise_loses_more():
 
 
 def test_plan_and_model_say_the_same(model):
-    made, noise = pt.plan(3000, columns=COLUMNS), noise_of(model)
+    made, noise = pt.plan(3000, columns=COLUMNS, epsilon=0.5), noise_of(model)
     assert made.fewest_for_share == pytest.approx(SURE * noise.count, rel=0.05)
     assert made.fewest_for_means == pytest.approx(noise.mean / APART, rel=0.05)
 

@@ -116,7 +116,7 @@ class Shape(NamedTuple):
 
 
 STAND_INS = {
-    "one skewed group": Shape(1, 0.09, 0.2, skew=0.6),
+    "one skewed group": Shape(1, 0.07, 0.2, skew=0.6),
     "one group that jumps": Shape(1, 0.04, 0.3, "jump"),
     "two groups that part": Shape(2, 0.06, 0.3),
     "groups that exchange people": Shape(3, 0.05, 0.0, "exchange", 0.3),

@@ -15,6 +15,7 @@ the budget alone, so that plan, fit and report say the same.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,7 @@ def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
     return tuple(sorted(made, key=lambda one: not one.lost))
 
 
-def sentences(groups: tuple[Group, ...]) -> list[str]:
+def sentences(groups: Sequence[Group]) -> list[str]:
     """What is kept of each category, a sentence each."""
     made = []
     for name in dict.fromkeys(one.column for one in groups):

@@ -132,32 +132,23 @@ class Question:
         return "\n\n".join([lines, *map(_wrapped, [promise, *warned])])
 
 
-@dataclass(frozen=True)
-class Remedies:
-    """What alone would reach GOOD people per time, each None if nothing that was tried does."""
-
-    epsilon: float | None
-    people: int | None
-    features: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class Forecast:
     """What quality to expect of a fit, simulated on stand-ins; nothing in it is about anybody.
 
     epsilons: (k,) that were tried, `epsilon` among them.  curve: what to expect at each.
     settings: what the fits at `epsilon` chose, (least, most) over stand-ins.
-    remedies: None where the forecast is good enough.
-    simulated: people in each simulated fit.  fits: simulated at each epsilon.
+    remedies: {"epsilon", "people", "features"} that alone would reach GOOD people per time, each
+    None if nothing that was tried does; None where the forecast is good enough.
+    simulated: people in each simulated fit.
     """
 
     question: Question
     epsilons: Floats
     curve: tuple[Estimate, ...]
     settings: dict[str, Any]
-    remedies: Remedies | None
+    remedies: dict[str, float | None] | None
     simulated: int
-    fits: int
 
     @property
     def epsilon(self) -> float:
@@ -189,23 +180,23 @@ class Forecast:
         """What to know before fitting, and what would help; None if nothing."""
         if self.remedies is None:
             return None
-        question, remedies = self.question, self.remedies
-        little = "hardly anything" if self.expected.worth < POOR else "little"
+        question, little = (
+            self.question,
+            "hardly anything" if self.expected.worth < POOR else "little",
+        )
         start = (
             f"{question.people:,} people are few for this wish: expect {little}, as "
             f"{self.expected} per time is below {GOOD}."
         )
+        epsilon, people, features = map(self.remedies.get, ("epsilon", "people", "features"))
+        vain = ", which promises little to anybody" * bool(epsilon and epsilon > LARGE_EPSILON)
         tried = {
-            "a larger epsilon": remedies.epsilon
-            and f"epsilon {remedies.epsilon:.3g}"
-            + ", which promises little to anybody" * (remedies.epsilon > LARGE_EPSILON),
-            "more people": remedies.people and f"{remedies.people:,} people",
+            "a larger epsilon": epsilon and f"epsilon {epsilon:.3g}{vain}",
+            "more people": people and f"{people:,} people",
         }
         if question.features > 1:
-            tried["fewer features"] = (
-                remedies.features
-                and f"{_of(remedies.features, 'feature')} instead of {question.features}"
-            )
+            fewer = features and f"{_of(int(features), 'feature')} instead of {question.features}"
+            tried["fewer features"] = fewer
         helps = [str(change) for change in tried.values() if change]
         useless = [name for name, change in tried.items() if not change]
         if not helps:
@@ -224,12 +215,12 @@ class Forecast:
                 for epsilon, level in zip(self.epsilons.tolist(), self.curve, strict=True)
             ],
             "settings": self.settings,
-            "remedies": None if self.remedies is None else asdict(self.remedies),
+            "remedies": self.remedies,
             "warning": self.warning,
             "weak_guarantee": self.question.weak,
             "largest_worth": MOST_TOLD,
             "stand_ins": list(STAND_INS),
-            "fits_per_epsilon": self.fits,
+            "fits_per_epsilon": len(STAND_INS),
             "simulated_people": self.simulated,
             "privacy_spent": 0,
         }
@@ -238,16 +229,10 @@ class Forecast:
     def from_dict(cls, values: dict[str, Any], question: Question) -> Forecast:
         """What `to_dict` wrote of the answer to this question."""
         curve = [dict(point) for point in values["curve"]]
-        remedies = values["remedies"]
-        return cls(
-            question,
-            epsilons=np.array([point.pop("epsilon") for point in curve], float),
-            curve=tuple(Estimate(**point) for point in curve),
-            settings=values["settings"],
-            remedies=None if remedies is None else Remedies(**remedies),
-            simulated=int(values["simulated_people"]),
-            fits=int(values["fits_per_epsilon"]),
-        )
+        epsilons = np.array([point.pop("epsilon") for point in curve], float)
+        levels, others = tuple(Estimate(**point) for point in curve), ("settings", "remedies")
+        told = (values[name] for name in (*others, "simulated_people"))
+        return cls(question, epsilons, levels, *told)
 
     def __str__(self) -> str:
         question, level, settings = self.question, self.expected, self.settings
@@ -306,9 +291,7 @@ class MixedForecast:
     """A plan for columns of which some are categories, or may be missing: nothing is simulated.
 
     columns: in words, of the table.  numbers, categories: how many there are.
-    values: of all categories together.  combinations: of their values.
     measure, reason: how the budget will be spent, and why.
-    count_noise: standard deviation of one count of people, if the whole budget went into one table.
     fewest_for_share, fewest_for_means: people whom a value needs for its share to be told from
     none, and for the means of numbers among them to be told from everybody's (`groups`).
     kept: of each category, what is lost of its values if they are equally frequent.
@@ -318,11 +301,8 @@ class MixedForecast:
     columns: tuple[str, ...]
     numbers: int
     categories: int
-    values: int
-    combinations: int
     measure: str
     reason: str
-    count_noise: float
     fewest_for_share: float
     fewest_for_means: float
     kept: tuple[dict[str, Any], ...]
@@ -352,20 +332,24 @@ class MixedForecast:
     def __str__(self) -> str:
         kinds = (
             f"{_of(self.numbers, 'number')} and {_of(self.categories, 'category', 'categories')} "
-            f"of {self.values} values together"
+            f"of {sum(one['values'] for one in self.kept)} values together"
         )
-        means = f", and the means of its numbers from about {about(self.fewest_for_means)} on"
-        rows: list[tuple[str, ...]] = [("  category", "values", "people each", "if so")]
-        for one in self.kept:
-            lost = {"": "kept", "numbers": "means lost", "share": "lost"}[one["lost"]]
-            each = about(one["people_each"])
-            rows.append((f"  {one['column']}", str(one["values"]), each, lost))
-        paragraphs = [
-            f"The fit would use private {self.measure}, because {self.reason}.",
-            f"A value keeps its share if about {about(self.fewest_for_share)} people or more have "
-            f"it, at all times together{means * bool(self.numbers)}. What fewer have comes out as "
-            "in everybody, or not at all: its group is lost. If values were equally frequent:",
-            "\n".join(aligned(rows, right=(1, 2))),
+        paragraphs = [f"The fit would use private {self.measure}, because {self.reason}."]
+        if self.kept:
+            means = f", and the means of its numbers from about {about(self.fewest_for_means)} on"
+            rows: list[tuple[str, ...]] = [("  category", "values", "people each", "if so")]
+            for one in self.kept:
+                lost = {"": "kept", "numbers": "means lost", "share": "lost"}[one["lost"]]
+                each = about(one["people_each"])
+                rows.append((f"  {one['column']}", str(one["values"]), each, lost))
+            paragraphs += [
+                f"A value keeps its share if about {about(self.fewest_for_share)} people or more "
+                f"have it, at all times together{means * bool(self.numbers)}. What fewer have "
+                "comes out as in everybody, or not at all: it is lost. If values were equally "
+                "frequent:",
+                "\n".join(aligned(rows, right=(1, 2))),
+            ]
+        paragraphs += [
             *([f"WARNING: {self.warning}"] if self.warning else []),
             "How good the people will be beyond that is not simulated for categories, and not "
             "promised: fit and report say which values were lost. No data were read and nothing "
@@ -499,19 +483,20 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
     levels = tuple(map(Estimate.of, worths.T))
-    remedies = None
+    remedies: dict[str, float | None] | None = None
     if levels[epsilons.tolist().index(asked)].worth < GOOD:
         enough = [e for e, level in zip(epsilons, levels, strict=True) if level.worth >= GOOD]
         d = question.features
         less = {d - 1, round(d * 0.7), d // 2, d // 4, 2, 1}
-        remedies = Remedies(
-            epsilon=min((float(e) for e in enough if e > asked), default=None),
-            people=_first(question, "people", [question.people * k for k in MORE_PEOPLE]),
-            features=_first(question, "features", sorted(n for n in less if 1 <= n < d)[::-1]),
-        )
+        more = [question.people * k for k in MORE_PEOPLE]
+        remedies = {
+            "epsilon": min((float(e) for e in enough if e > asked), default=None),
+            "people": _first(question, "people", more),
+            "features": _first(question, "features", sorted(n for n in less if 1 <= n < d)[::-1]),
+        }
     done(total, total)
     people = fewer(question.recipe, measure, question.people, question.records_per_person)[1]
-    return Forecast(question, epsilons, levels, settings, remedies, people, len(STAND_INS))
+    return Forecast(question, epsilons, levels, settings, remedies, people)
 
 
 def worth_over(
@@ -566,46 +551,36 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
 def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
     """What is known without any data of a fit of these columns; refuses what no fit takes.
 
-    count_noise is the deviation of a Gaussian count, when the whole budget buys one table of counts
-    of disjoint cells; records of a person are taken to be in different cells, which is the best
-    case.
+    Records of a person are taken to be in different cells, which is the best case.
     """
     from privtraj.assess.groups import APART, SURE, GroupNoise, outlook
     from privtraj.data.public import declared_axis
     from privtraj.measures.base import planned_event
     from privtraj.measures.tables import TABLES
-    from privtraj.privacy.ledger import calibrate_gaussian
     from privtraj.synthesizer import TrajectorySynthesizer
 
-    recipe, each = question.recipe, question.records_per_person
+    each, synthesizer = question.records_per_person, TrajectorySynthesizer.of(question.recipe)
     nobody = _nobody(declared_axis(None, (0.0, 1.0)), columns, "time", each, False)
-    synthesizer = TrajectorySynthesizer.of(recipe)
     measure = synthesizer.checked_for(nobody)
     tables: Any = planned_event(measure.plan(nobody, synthesizer), TABLES)
     noise = GroupNoise.of(1 / tables.noise_multiplier, columns, question.records)
-    shown = [column for column in columns if not column.of]
-    levels = [column.levels for column in shown if isinstance(column, Category)]
+    kept = tuple(outlook(noise, question.records, columns))
     reason = "some numbers may be missing"
-    if levels:
-        many = "is 1 category" if len(levels) == 1 else f"are {len(levels)} categories"
+    if kept:
+        many = "is 1 category" if len(kept) == 1 else f"are {len(kept)} categories"
         reason = f"there {many} among the columns"
     reason += ", and tables of two columns at a time are few and small"
-    mu = calibrate_gaussian(
-        recipe.epsilon, recipe.delta, recipe.adjacency, person=Person(each, False)
-    )
+    shown = [column for column in columns if not column.of]
     return MixedForecast(
         question,
         tuple(map(str, shown)),
         numbers=sum(isinstance(column, Number) for column in shown),
-        categories=len(levels),
-        values=sum(levels),
-        combinations=math.prod(levels),
+        categories=len(kept),
         measure=measure.name,
-        reason=reason if recipe.measure == "auto" else "you set it by hand",
-        count_noise=1 / mu,
+        reason=reason if question.recipe.measure == "auto" else "you set it by hand",
         fewest_for_share=SURE * noise.count,
         fewest_for_means=noise.mean / APART,
-        kept=tuple(outlook(noise, question.records, columns)),
+        kept=kept,
     )
 
 

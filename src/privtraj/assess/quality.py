@@ -8,7 +8,7 @@ Given what was released, the truth may have in addition
              everybody stands where the nearest of k people of the model stands, k so few that this
              moves people by d r^2 in mean square (`PossibleCrowd`).
     motion   whatever the windows of time hide: a squared distance h, which is one of five that are
-             equally likely given the private look at motion (`Windows.hidden`).
+             equally likely given the private look at motion (`windows.LIKELY`).
 
 As many people as were counted are drawn from the crowd, and the recipe of the model is fitted to
 them with the same budget (`simulate`). For refit b at time t let e_bt = W2^2(refit b, crowd),
@@ -46,6 +46,7 @@ from privtraj.columns.kinds import Angle, Category
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure
 from privtraj.measures.registry import find
+from privtraj.measures.windows import hidden_unlooked
 from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
 from privtraj.model.model import TrajectoryModel
@@ -141,7 +142,7 @@ def estimated_quality(
                 for each in numbers[1:]
             ]
         )
-        hidden = model.diagnostics.get("hidden_motion") or [0.0]
+        hidden = model.diagnostics.get("hidden_motion") or _hidden(model)
 
         def judged(error: Floats, at: Sequence[Yardstick]) -> Estimate:
             """By errors (B,) of refits, of these times together."""
@@ -300,6 +301,13 @@ def read_times(model: TrajectoryModel, most: int) -> Floats:
         return times[np.linspace(0, len(times) - 1, min(most, len(times))).round().astype(int)]
     start, end = model.knots[[0, -1]]
     return start + (end - start) * (np.arange(most) + 0.5) / most
+
+
+def _hidden(model: TrajectoryModel) -> list[float]:
+    """Squared distances of motion that windows may hide if nobody looked, equally likely."""
+    moments = len(model.numeric_times) if model.diagnostics["listed_times"] else MOMENTS
+    windows = min(len(model.diagnostics["people_lengths"]), moments)
+    return [0.0] if windows == moments else hidden_unlooked(moments, windows).tolist()
 
 
 def half_widths(own: Floats, others: Floats) -> Floats:

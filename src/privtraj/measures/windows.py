@@ -145,19 +145,6 @@ class Resolution(Slabs):
         """Whether people of a window are of several times; else every listed time is a window."""
         return not self.listed or len(self.centres) < len(self.moments)
 
-    @property
-    def hidden(self) -> Floats:
-        """Squared W2 of the motion that the curves may hide, at the quantiles `LIKELY`: as a look
-        says or, where nobody looked, as it is before any look."""
-        if self.choice is not None:
-            return self.choice.hidden
-        if not self.need_curves:
-            return np.zeros(len(LIKELY))
-        bins = even_windows(len(self.moments), min(len(self.moments), LOOK_BINS))
-        nothing = Look(np.zeros((1, int(bins[-1]) + 1)), np.full(1, 1e6), 1.0, USUAL_VARIANCE)
-        motions = possible_motions(nothing, self.unit_moments, bins)
-        return hidden_motion(motions, self.unit_moments, self.of_moment, USUAL_VARIANCE)[1]
-
     def knots(self, times: Floats) -> Floats:
         """Times of a model's curves: the ends, the edges of windows, and those of interest (T,).
 
@@ -373,6 +360,14 @@ def hidden_motion(
     order = np.argsort(hidden)
     below = np.cumsum(motions.chances[order]) - motions.chances[order] / 2
     return hidden, np.interp(LIKELY, below, hidden[order])
+
+
+def hidden_unlooked(moments: int, windows: int) -> Floats:
+    """The quantiles `LIKELY` where nobody looked, of even windows of so many moments."""
+    when, bins = np.linspace(0, 1, moments), even_windows(moments, min(moments, LOOK_BINS))
+    nothing = Look(np.zeros((1, int(bins[-1]) + 1)), np.full(1, 1e6), 1.0, USUAL_VARIANCE)
+    motions, of_moment = possible_motions(nothing, when, bins), even_windows(moments, windows)
+    return hidden_motion(motions, when, of_moment, USUAL_VARIANCE)[1]
 
 
 def even_motion(motion: Floats, moments: Floats) -> Floats:
