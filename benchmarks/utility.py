@@ -119,7 +119,6 @@ def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
     if full:
         made["histogram, rule"] = baseline("ThresholdedHistogram")
         made["measure"] = baseline("PrivateMeasure")
-        made["measure, inference"] = baseline("MeasureThenInference")
         made["non-private"] = baseline("NonPrivate")
     return made
 

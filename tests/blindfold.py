@@ -23,7 +23,7 @@ from dp_accounting import pld
 
 import privtraj as pt
 from privtraj.paper import SampledSynthesizer
-from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.guard import Guard
 
 # Tables ---------------------------------------------------------------------------------------
 
@@ -101,10 +101,10 @@ class Shape:
 # Guards ---------------------------------------------------------------------------------------
 
 
-def recording(tape: list[Any]) -> type[SamplingGuard]:
+def recording(tape: list[Any]) -> type[Guard]:
     """Guards that keep their answers."""
 
-    class Recording(SamplingGuard):
+    class Recording(Guard):
         def ask(self, release: Any) -> Any:
             tape.append(super().ask(release))
             return _copied(tape[-1])
@@ -112,11 +112,11 @@ def recording(tape: list[Any]) -> type[SamplingGuard]:
     return Recording
 
 
-def replaying(tape: Sequence[Any]) -> type[SamplingGuard]:
+def replaying(tape: Sequence[Any]) -> type[Guard]:
     """Guards that ask and pay, and give the answers of a tape one after the other."""
     left = iter(tape)
 
-    class Replaying(SamplingGuard):
+    class Replaying(Guard):
         def ask(self, release: Any) -> Any:
             own, kept = super().ask(release), next(left, None)
             assert _like(own) == _like(kept), f"{release.what!r} is not what was asked before"
@@ -189,7 +189,7 @@ class Seen(NamedTuple):
         return self.model.sha256, str(certificate), repr(told), self.asked, self.warned
 
 
-def fitted(kind: Kind, crowd: Crowd, guard: type[SamplingGuard], looked: bool = False) -> Seen:
+def fitted(kind: Kind, crowd: Crowd, guard: type[Guard], looked: bool = False) -> Seen:
     """A fit by a guard; after a steward's look at the table, or without."""
     synthesizer, questions = kind.synthesizer(), Questions()
     pipeline = type("Guarded", (kind.made_by,), {"guard_class": guard})

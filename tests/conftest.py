@@ -23,7 +23,7 @@ from privtraj.base.space import TimeAxis
 from privtraj.columns.kinds import Number
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy import noise
-from privtraj.privacy.rows import MemoryRows
+from privtraj.privacy.guard import MemoryRows
 
 HERE = Path(__file__).parent
 

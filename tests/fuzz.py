@@ -43,9 +43,9 @@ from privtraj.privacy import noise
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.certificate import certify
 from privtraj.privacy.events import LaplaceCounts
-from privtraj.privacy.guard import KINDS, CellCounts, Gaussian, LagTable, Laplace, Release
+from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.pairs import KINDS, LagTable
 from privtraj.privacy.sums import ClippedSums, KernelSum, KernelSums, kernel_lattice, lattice_unit
 
 D, M, WIDTH = 2, 3, 5  # features, particles of a kernel sum, numbers of a plain one
@@ -128,13 +128,13 @@ class Question(NamedTuple):
     clip: float
     rate: float
 
-    def guard(self, guard: SamplingGuard) -> SamplingGuard:
+    def guard(self, guard: Guard) -> Guard:
         if self.cut is None:
             return guard
         edges, numbers = self.cut
         return guard.in_slabs(Slabs(np.array(edges), np.array(numbers)))
 
-    def ask(self, whole: SamplingGuard) -> np.ndarray:
+    def ask(self, whole: Guard) -> np.ndarray:
         """The answer, in units of the noise: integers, or those of standard deviation S."""
         guard = self.guard(whole)
         if self.kind == "counts":
@@ -156,7 +156,7 @@ class Question(NamedTuple):
         lattice = kernel_lattice(clip, noise.GAUSSIAN_STD / self.multiplier, kernel.centres)
         return answer / lattice.unit[:, None]
 
-    def draws(self, guard: SamplingGuard) -> int:
+    def draws(self, guard: Guard) -> int:
         """Least number of words that the noise takes."""
         if self.kind == "thirds":
             return _thirds(1).lag_bins * KINDS * D
@@ -235,7 +235,7 @@ def check_neighbours(case: Neighbours) -> None:
     for more in ([], case.mine, case.other):
         ledger = Generous(1.0, 1e-5)
         snapshots = case.table.snapshots(more)
-        guard = snapshots.guarded(SamplingGuard, ledger, Words(None))
+        guard = snapshots.guarded(Guard, ledger, Words(None))
         told.append(([question.ask(guard) for question in case.asked], ledger.events))
     (without, paid), (present, also), (instead, again) = told
     assert paid == also == again
@@ -273,7 +273,7 @@ def check_payment(case: Payment) -> None:
     """One question after the other, until the budget refuses, and beyond."""
     ledger = Ledger(case.epsilon, case.delta, case.adjacency)  # type: ignore[arg-type]
     source, told = Words(1), Told()
-    guard = case.table.snapshots().guarded(SamplingGuard, ledger, source, watcher=told)
+    guard = case.table.snapshots().guarded(Guard, ledger, source, watcher=told)
     for question in case.asked:
         asked = question._replace(rate=1.0)  # sampled sums take too long to account for
         before = (ledger.events, ledger.tally, source.drawn, told.answers)
@@ -316,7 +316,7 @@ def check_databases(case: Stored) -> None:
     for source in (frame, ibis.memtable(frame)):
         ledger = Generous(1.0, 1e-5)
         snapshots = Snapshots.from_table(source, **public)
-        guard = snapshots.guarded(SamplingGuard, ledger, Words(None))
+        guard = snapshots.guarded(Guard, ledger, Words(None))
         told = [case.question._replace(kind=kind).ask(guard) for kind in ("counts", "thirds")]
         answers.append((*told, snapshots._digest, ledger.events))
     (memory, pairs, *rest), (stored, also_pairs, *also) = answers
@@ -395,7 +395,7 @@ def check_recipes(case: Recipes) -> None:
     if refused is not None:
         assert not tape, f"refused after {len(tape)} answers: {refused}"
         for crowd in (blindfold.CORNER, blindfold.MOVING):
-            assert _refusal(kind, crowd, SamplingGuard) == refused
+            assert _refusal(kind, crowd, Guard) == refused
         return
     one = blindfold.fitted(kind, blindfold.CORNER, blindfold.replaying(tape), looked=True)
     other = blindfold.fitted(kind, blindfold.MOVING, blindfold.replaying(tape))

@@ -21,7 +21,7 @@ from privtraj.columns.kinds import (
     to_unit,
 )
 from privtraj.data.snapshots import Snapshots
-from privtraj.privacy.rows import cell_of
+from privtraj.privacy.guard import cell_of
 
 HEIGHT, WEIGHT = Number(40.0, 220.0, name="height"), Number(1.0, 150.0, name="weight")
 BOUNDS = {"height": (40, 220), "weight": (1, 150)}

@@ -287,11 +287,10 @@ ELSEWHERE = {
     "privacy/ledger.py": CORE,
     "privacy/events.py": CORE,
     "privacy/guard.py": CORE,
-    "privacy/sampling.py": CORE,
     "privacy/sums.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/noise.py": CORE,
-    "privacy/rows.py:check_windows": CORE,
+    "privacy/pairs.py": CORE,
     "privacy/certificate.py:certify_disjoint": CORE,
 }
 

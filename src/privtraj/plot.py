@@ -31,7 +31,7 @@ from privtraj.model.model import TrajectoryModel
 from privtraj.model.paths import Paths
 from privtraj.privacy.certificate import Certificate
 from privtraj.report import maps, page
-from privtraj.report.labels import DAY, Drawn, shares_of
+from privtraj.report.labels import DAY, Drawn, cut, shares_of
 from privtraj.report.people import bands
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def budget(source: TrajectoryModel | Certificate, *, ax: Axes | None = None) -> 
     for part in page.budget(certificate):
         start, end = end, end + part["epsilon"]
         colour = PALE if part["shade"] == "rest" else BLUE
-        bars.append((part["what"], start, end, part["epsilon"], colour))
+        bars.append((cut(part["what"]), start, end, part["epsilon"], colour))
     ax = _axes(ax)
     label = rf"$\varepsilon$ at $\delta$ = {short(certificate.delta)}"
     _named_bars(ax, bars, label, certificate.target_epsilon, size=9)
@@ -354,7 +354,8 @@ def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | Non
     if isinstance(source, TrajectoryModel | Certificate):
         ax, certificate = _axes(ax), _certificate(source)
         edge: dict[str, Any] = {"lw": 2, "label": "best possible attack"}
-        _attack_region(ax, lambda x: 1 - certificate.trade_off(x), "members found, at most", **edge)
+        rates = certificate.cost.true_positive_rates
+        _attack_region(ax, rates, "members found, at most", **edge)
         _warn(ax, certificate)
     elif not hasattr(source, "epsilons"):
         raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
@@ -391,7 +392,7 @@ def audit(result: Audit) -> Figure:
     # The rates that were tested, with lines to the bounds that go into epsilon.
     seen = finding.rates
     x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
-    right, down = finding.false_positive_rate - x, y - finding.true_positive_rate
+    right, down = finding.bounds[0] - x, y - finding.bounds[1]
     look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
     label = "tested, with its uncertainty"
     rates.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)

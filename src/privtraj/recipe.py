@@ -234,28 +234,24 @@ class Recipe:
 
     epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
     measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
-        time stands in for the people), "tables" (private tables of two columns at a time, which
-        particles explain), or "auto" (`measures.registry`).
+        time), "tables" (private tables of two columns at a time), or "auto" (`measures.registry`).
     seed: None for private noise from the operating system; a number makes the run repeatable, for
         research, and the result NOT PRIVATE.
-    public_counts: the number of people in each time bin, as numbers, if they are public knowledge;
-        never read from the data. Only with "replace-one": then the rest of a person's records is
-        protected, and in which bin they are is not.
+    public_counts: people in each time bin, if these numbers are public knowledge; never read from
+        the data. Only with "replace-one", and in which bin a person is, is not protected then.
     count_share: share of epsilon that the private number of people per bin may cost.
     particles, steps, cells, bandwidth, time_coupling, diffusivity: set by hand what is otherwise
         chosen from public and released numbers. steps are those of private gradients; bandwidth is
-        in shares of the box. time_coupling says how strongly neighbouring times share what they
-        know, 0 for not at all: in units of the default for counts, and 0.1 by default for
-        gradients. diffusivity is variance, in squared shares of the box, per time range.
-    windows: the resolution in time. Records of one window of time are measured together, and curves
-        are fitted through the windows. "auto" finds the number that suits how people move, from a
-        private look at it; a number sets it; "bins" measures every declared time bin by itself,
-        each record at the nearest.
-    reference: how people move between what was measured: a process of `pt.reference`, its
-        name with settings ("inertia memory=2"), or "auto": smooth paths of least action along a
-        drift that the model itself shows, Inertia(drift=Learned()), whose memory is that of people
-        with several records where there are such; Brownian motion where a diffusivity is set by
-        hand. `TrajectoryModel.with_reference` changes it later.
+        in shares of the box; diffusivity is variance, in squared shares of the box, per time range.
+        time_coupling says how strongly neighbouring times share what they know, 0 for not at all:
+        in units of the default for counts, and 0.1 by default for gradients.
+    windows: the resolution in time: how many windows are measured, with curves through them. "auto"
+        finds the number that suits how people move, from a private look at it; "bins" measures
+        every declared time bin by itself, each record at the nearest.
+    reference: how people move in between: a process of `pt.reference`, its name with settings
+        ("inertia memory=2"), or "auto": smooth paths of least action along a drift that the model
+        itself shows, with the memory of people who have several records; Brownian motion where a
+        diffusivity is set. `TrajectoryModel.with_reference` changes it later.
     monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
     precision: {feature: step} in which people are written, 1 for integers.
     subspace: many numeric features that people hardly fill. "auto", from six numbers on where
@@ -263,12 +259,10 @@ class Recipe:
         directions hold most of the variance, people are measured along these, and the rest is
         released as variance. A number sets how many directions; "off" spends nothing on it.
     persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records, for 15 to 25 % of epsilon; "off" spends nothing on it. Tables that have
-        categories, or numbers that may be missing, are not asked.
+        several records of numbers, for 15 to 25 % of epsilon; "off" spends nothing on it.
     growth: how the number of people changes, by which paths begin late or end early: "released", by
-        the private numbers of records over time, where these were sampled in proportion; a public
-        rate, table {time: size} or function; or a `Growth`. None: everybody is there all the time.
-        `TrajectoryModel.with_growth` changes it later.
+        the private numbers of records over time; a public rate, table {time: size} or function; or
+        a `Growth`. None: everybody is there. `TrajectoryModel.with_growth` changes it later.
     pull, slabs: time_coupling before version 0.2, and windows before 0.3.
     """
 
@@ -459,8 +453,6 @@ def _plain(value: Any) -> Any:
 def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = None) -> None:
     """Refuse what is no list of numbers, one for each of the bins where these are known; and any
     numbers with add-remove."""
-    from privtraj.privacy.events import check_hides_counts
-
     given = Arg("public_counts")
     if not hasattr(counts, "__len__") or isinstance(counts, str | Mapping | set):
         raise InputError(
@@ -471,3 +463,14 @@ def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = No
     check_hides_counts(adjacency)
     if bins is not None and len(counts) != bins:
         raise InputError(given, f" has {len(counts)} numbers for {bins} time bins: give one each")
+
+
+def check_hides_counts(adjacency: Adjacency) -> None:
+    """Refuse the relation under which public numbers of people give away what should be hidden."""
+    if adjacency == "add-remove":
+        raise InputError(
+            Arg("public_counts"),
+            " would tell whether a person is in the data, which add-remove should hide: use ",
+            Arg("adjacency", "replace-one"),
+            ", or leave the numbers out",
+        )

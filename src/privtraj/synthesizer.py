@@ -7,7 +7,8 @@ are paid for is a `Measure` (`privtraj.measures`), which refuses, plans, asks an
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +26,14 @@ from privtraj.model.model import TrajectoryModel, assemble
 from privtraj.motion.growth import Growth
 from privtraj.motion.process import Scale
 from privtraj.privacy import noise
-from privtraj.privacy.certificate import CAUTION, PUBLIC_COUNTS, Certificate, certify, weaknesses
+from privtraj.privacy.certificate import (
+    CAUTION,
+    PUBLIC_COUNTS,
+    Certificate,
+    certify,
+    check_declared,
+    weaknesses,
+)
 from privtraj.privacy.events import Adjacency
 from privtraj.privacy.guard import Guard, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger
@@ -71,6 +79,7 @@ class TrajectorySynthesizer(Recipe):
         *,
         ledger: LedgerFile | None = None,
         new_people: bool = False,
+        declared: Mapping[str, str] | None = None,
         progress: Progress | None = None,
         watcher: Watcher | None = None,
     ) -> TrajectoryModel:
@@ -79,11 +88,13 @@ class TrajectorySynthesizer(Recipe):
         ledger: a file in which the whole budget is recorded before anything is released, so that
             repeated fits on the same people add up and stay below a cap.
         new_people: states that nobody in these snapshots is among the people of that ledger.
+        declared: what the certificate says beside its numbers, in your words: title, controller,
+            purpose, date, contact.
         watcher: told of every noisy answer; it sees only what leaves the guard.
         """
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
-        measure = self.checked_for(snapshots)
+        measure, said = self.checked_for(snapshots), check_declared(declared or {})
         weak = []  # about epsilon and delta, by the people as far as they are public
         if self.seed is None:
             counts = self.public_counts
@@ -101,6 +112,7 @@ class TrajectorySynthesizer(Recipe):
         try:
             found = measure.fit(guard, Task(snapshots, self, plan, rng, progress))
             certificate = self.certified(snapshots, found, spent, source.private)
+            certificate = replace(certificate, declared=said)
             model = self._assembled(snapshots, found, certificate)
         except KeyboardInterrupt as stop:
             stop.add_note(

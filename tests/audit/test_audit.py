@@ -48,10 +48,9 @@ from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import Tally, tally
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Person
-from privtraj.privacy.guard import CellCounts, Gaussian, LagTable, Laplace, Release
+from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, PublicShape, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import PublicShape
-from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.pairs import LagTable
 from privtraj.privacy.sums import ClippedSums
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -359,7 +358,7 @@ def test_the_evidence_of_real_answers_is_calibrated(snapshots_of, rate, replace)
         ratios = []
         for seed in range(100):
             transcript, source = Transcript(worlds), noise.SeededSource(seed)
-            guard = data.guarded(SamplingGuard, Generous(), source, watcher=transcript)
+            guard = data.guarded(Guard, Generous(), source, watcher=transcript)
             guard.ask(Release(CellCounts(2), Laplace(0.3), "cells"))
             answer = guard.at_rate(rate).ask(
                 Release(ClippedSums(push, parameters, np.full(3, 0.2)), Gaussian(3.0), "first")
@@ -384,7 +383,7 @@ def test_the_evidence_of_slabs_that_a_person_shares_with_a_crowd_is_calibrated(s
         data, ratios = snapshots_of([[], [place] * 12, extra], 2), []
         for seed in range(100):
             transcript, source = Transcript(worlds), noise.SeededSource(seed)
-            guard = data.guarded(SamplingGuard, Generous(), source, watcher=transcript)
+            guard = data.guarded(Guard, Generous(), source, watcher=transcript)
             guard = guard.in_slabs(together)
             guard.ask(Release(CellCounts(1), Laplace(0.3), "people"))
             guard.ask(Release(CellCounts(2), Laplace(0.3), "cells"))
@@ -402,7 +401,7 @@ def test_reserved_answers_and_chosen_times_are_watched_too(snapshots_of):
     data = snapshots_of([[[0.5, 0.5]] * 12, [], person.points], 2)
     parameters = jnp.ones((3, 2, 4), jnp.float32)
     transcript = Transcript(pair(person))
-    guard = data.guarded(SamplingGuard, Generous(), noise.SeededSource(0), watcher=transcript)
+    guard = data.guarded(Guard, Generous(), noise.SeededSource(0), watcher=transcript)
     part = guard.reserve(guard.at_rate(0.5).sum_event(4, 1.0, "step"), 2)
     for _ in range(2):
         part.ask(Release(ClippedSums(push, parameters, np.ones(3)), Gaussian(1.0), "step"))
@@ -609,4 +608,4 @@ def test_more_noise_than_claimed_is_never_refuted():
         scores = gaussian_scores(0.5, 200, np.random.default_rng(seed))
         found = compare(*scores, gaussian_claim(1.0), DELTA, 0.95, 0.0)
         assert not found.violated
-        assert ndtr(0.25) > found.true_positive_rate
+        assert ndtr(0.25) > found.bounds[1]

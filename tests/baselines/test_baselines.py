@@ -26,10 +26,6 @@ PURE = {
     "histogram by hand": lambda **s: baselines.ThresholdedHistogram(1.0, cells=12, **LEAN | s),
     "hierarchy": lambda **s: baselines.PrivateMeasure(1.0, **LEAN | s),
     "hierarchy by hand": lambda **s: baselines.PrivateMeasure(1.0, cells=8, **LEAN | s),
-    "inference": lambda **s: baselines.MeasureThenInference(1.0, **INFERENCE, **LEAN | s),
-    "inference on hierarchy": lambda **s: baselines.MeasureThenInference(
-        1.0, measure="hierarchy", **INFERENCE, **LEAN | s
-    ),
 }
 PRIVATE = PURE | {
     "mixture": lambda **s: baselines.ClusterMixture(1.0, 1e-5, k=3, steps=8, **LEAN | s)
@@ -44,8 +40,6 @@ BOUNDS = {
     "histogram by hand": 0.08,
     "hierarchy": 0.12,
     "hierarchy by hand": 0.10,
-    "inference": 0.08,
-    "inference on hierarchy": 0.12,
     "mixture": 0.03,
     "uniform": 2.0,
     "non-private": 0.01,
@@ -139,9 +133,7 @@ def test_where_no_cell_stands_out_people_are_uniform_on_the_box(snapshots_of, si
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_fit_costs_what_was_asked_and_hardly_less(name, adjacency, people):
-    lean = {"particles": 4, "steps": 2} if name.startswith("inference") else {}
-    baseline = PRIVATE[name](adjacency=adjacency)
-    certificate = baseline.again(**lean).fit(people).certificate
+    certificate = PRIVATE[name](adjacency=adjacency).fit(people).certificate
     assert certificate.verify() == pytest.approx(certificate.epsilon)
     assert 0.999 < certificate.epsilon <= 1
     assert certificate.delta == (0 if name in PURE else 1e-5)
@@ -318,9 +310,7 @@ def test_what_is_not_private_cannot_be_taken_for_it(people, tmp_path):
         ("ClusterMixture", {"delta": 0}),
         ("ClusterMixture", {"k": 0}),
         ("ClusterMixture", {"steps": True}),
-        ("MeasureThenInference", {"measure": "mixture"}),
-        ("MeasureThenInference", {"measure": "hierarchy", "cells": 12}),
-        ("MeasureThenInference", {"particles": 1}),
+        ("NonPrivate", {"particles": 1}),
         ("NonPrivate", {"steps": 1}),
         ("MarginalSynthesizer", {"algorithm": "GAN"}),
         ("MarginalSynthesizer", {"cells": 1}),

@@ -442,6 +442,17 @@ def test_several_records_need_a_person_and_one_way_to_choose():
     _refused(_columns(), both, "leave out one of them")
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, dict])
+def test_a_table_of_points_is_read_by_the_names_of_its_features(kind):
+    rng = np.random.default_rng(0)
+    times, x, y = rng.random((3, 40))
+    plain = {"bounds": {"x": (0, 1), "y": (0, 2)}, "time_range": (0, 1)}
+    by_name = Snapshots.from_arrays(times, kind({"z": x, "y": y, "x": x}), **plain)
+    by_place = Snapshots.from_arrays(times, np.column_stack([x, y]), **plain)
+    np.testing.assert_array_equal(by_name._rows.points, by_place._rows.points)
+    assert by_name._digest == by_place._digest
+
+
 def test_tables_take_several_records_as_arrays_do():
     columns = _columns(id=[f"p{k // 3}" for k in range(N)])
     options = {"records_per_person": 2, "seed": 3}
@@ -699,9 +710,9 @@ ARRAY_MISTAKES = {
     "times ragged": ([[SECRET], [1, 2]], ROW, {}, "times must be a list"),
     "points 3-d": (ROW, ROW[:, None, None], {}, "shape"),
     "points scalar": (ROW, SECRET, {}, "shape"),
-    "points text": (ROW, [str(SECRET)] * N, {}, "points must be numbers"),
-    "points objects": (ROW, np.array([SECRET, None] * 15), {}, "points must be numbers"),
-    "points complex": (ROW, ROW + 1j, {}, "points must be numbers"),
+    "points text": (ROW, [str(SECRET)] * N, {}, "is not numeric"),
+    "points objects": (ROW, np.array([SECRET, None] * 15), {}, "missing values in 'x1'"),
+    "points complex": (ROW, ROW + 1j, {}, "column 'x1' mixes kinds of values"),
     "points ragged": (ROW, [[SECRET], [1, 2]], {}, "rows of equal length"),
     "bounds for another d": (ROW, ROW, {"bounds": [(0, 1)] * 2}, "1 features but bounds for 2"),
     "names for another d": (ROW, ROW, {"features": ["a", "b"]}, "names for 2"),

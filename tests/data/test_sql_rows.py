@@ -37,7 +37,7 @@ from privtraj.data.snapshots import Snapshots
 from privtraj.data.sql_rows import SqlRows
 from privtraj.export import tables as export_tables
 from privtraj.model.model import load as load_model
-from privtraj.privacy.rows import MemoryRows
+from privtraj.privacy.guard import MemoryRows
 from privtraj.synthesizer import TrajectorySynthesizer
 
 SECRET = "123.4567"

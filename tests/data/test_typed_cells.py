@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from privtraj.base.errors import InputError
 from privtraj.columns.cells import MISSING, fingerprint, key_of, spellings
 from privtraj.columns.kinds import Boolean, Category, Date, Integer, Number, Ordered
-from privtraj.data.records import values_of
+from privtraj.data.records import digest_of, values_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.export import tables as export_tables
-from privtraj.privacy.rows import digest_of
 
 N = 24
 HOW = {"time": "t", "time_range": (0, 1)}

@@ -30,9 +30,8 @@ from privtraj.measures.subspace import (
 from privtraj.measures.windows import MOTION
 from privtraj.motion.reference import USUAL
 from privtraj.privacy.events import Person
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Guard, Projection
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import Projection
 
 BUDGET = (1.0, 1e-5, "add-remove")
 

@@ -91,15 +91,19 @@ def test_a_break_that_the_named_tests_overlook_is_looked_for_elsewhere(judged):
 @pytest.mark.parametrize(
     ("new", "said", "why"),
     [
-        ("return _rounded(value, towards=ROUND_CEILING)", runner.SURVIVED, EDIT.breaks),
+        (
+            "return _rounded(value, towards=ROUND_CEILING, digits=digits)",
+            runner.SURVIVED,
+            EDIT.breaks,
+        ),
         pytest.param(
-            "return _rounded(value, ROUND_UPWARDS)",
+            "return _rounded(value, ROUND_UPWARDS, digits)",
             runner.USELESS,
             "NameError",
             marks=pytest.mark.thorough,
         ),
         pytest.param(
-            "return _rounded(value, ROUND_CEILING",
+            "return _rounded(value, ROUND_CEILING, digits",
             runner.USELESS,
             "pytest said",
             marks=pytest.mark.thorough,

@@ -10,9 +10,8 @@ from privtraj.base.errors import BudgetError, InputError
 from privtraj.paper.dynamics import at, objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
 from privtraj.privacy import noise
-from privtraj.privacy.guard import CellCounts, Laplace, Release
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.sampling import SamplingGuard
 
 T, N = 3, 40
 QUICK = {"m": 6, "delta": 1e-4, "seed": 0}
@@ -70,7 +69,7 @@ def test_a_step_is_the_formula(people, silent, clip, sigma):
     phase, m = Phase(1, 0.02, 1.0), 6
     recipe = PaperSynthesizer([phase], m=m, C=clip, lam=0.7, sigma=sigma, delta=1e-4)
     x = np.random.default_rng(1).uniform(size=(T, m, 2))
-    guard = people.guarded(SamplingGuard, Ledger(50.0, 1e-4), silent())
+    guard = people.guarded(Guard, Ledger(50.0, 1e-4), silent())
     rng = np.random.default_rng(0)
     everybody = TakingPart(np.arange(T), guard, np.full(T, float(N)))
     state = recipe._run(phase, everybody, at(x, sigma), people, rng)
@@ -94,7 +93,7 @@ def test_a_larger_box_is_the_same_recipe_in_its_own_units(people, silent):
         )
         everybody = TakingPart(
             np.arange(T),
-            people.guarded(SamplingGuard, Ledger(50.0, 1e-4), silent()),
+            people.guarded(Guard, Ledger(50.0, 1e-4), silent()),
             np.full(T, float(N)),
         )
         state = at(x, sigma / side)
@@ -137,13 +136,13 @@ def test_the_certificate_states_what_was_foretold(people):
 
 def test_the_recipe_is_held_to_its_plan(people, monkeypatch):
     """Whatever is asked beyond it, however little, is not answered."""
-    ask = SamplingGuard.ask
+    ask = Guard.ask
 
     def curious(guard, release):
         ask(guard, Release(CellCounts(2), Laplace(1e-3), "only a little"))
         return ask(guard, release)
 
-    monkeypatch.setattr(SamplingGuard, "ask", curious)
+    monkeypatch.setattr(Guard, "ask", curious)
     with pytest.raises(BudgetError, match=r"'only a little'.* is not on the plan"):
         PaperSynthesizer(FULL, **QUICK).fit(people)
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from privtraj.privacy import noise
-from privtraj.privacy.guard import Laplace
+from privtraj.privacy.guard import Guard, Laplace
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.sampling import SamplingGuard
 
 
 class _Watching:
@@ -29,12 +28,12 @@ def watched():
     def make(snapshots, epsilon, delta=1e-5):
         ledger = Ledger(epsilon, delta)
         source = _Watching(ledger)
-        return snapshots.guarded(SamplingGuard, ledger, source), source
+        return snapshots.guarded(Guard, ledger, source), source
 
     return make
 
 
-class _Blindfold(SamplingGuard):
+class _Blindfold(Guard):
     """Answers without looking: any trace of the data in a model came past the guard."""
 
     def ask(self, release):

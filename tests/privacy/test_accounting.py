@@ -586,8 +586,13 @@ def test_bad_input_is_refused_in_one_sentence(wrong):
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 11, 500, 501])
 def test_binomials_one_from_the_other_are_those_of_the_formula(n):
-    exact = [math.log(math.comb(n, i)) for i in range(n + 1)]
-    assert accounting._log_binomials(n) == exact
+    epsilon, i = 0.3, np.arange(n + 1)
+    losses, chances, largest = accounting._laplace_losses(((epsilon, n),))
+    exact = np.array([math.comb(n, int(k)) for k in i], dtype=float)
+    exact *= np.exp(-epsilon * i) / (1 + math.exp(-epsilon)) ** n
+    np.testing.assert_allclose(chances, exact, rtol=1e-10)
+    np.testing.assert_allclose(losses, (n - 2 * i) * epsilon)
+    assert largest == n * Fraction(epsilon)
 
 
 MODEST = {

@@ -1,15 +1,20 @@
 """The certificate: every number follows from what it states, in words that promise no more."""
 
+import hashlib
+import html
 import json
 import math
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from privtraj.base.errors import InputError
+from privtraj.privacy import certificate as certificate_module
+from privtraj.privacy import signatures
 from privtraj.privacy.accounting import Sequential, epsilon_at, gaussian_delta, tally, to_entries
-from privtraj.privacy.certificate import Certificate, attacker, certify
+from privtraj.privacy.certificate import Certificate, certify, check_declared
 from privtraj.privacy.events import (
     ChosenTimes,
     GaussianSum,
@@ -172,8 +177,6 @@ def test_the_attacker_is_the_one_of_the_tally(certificates):
         "true_positive_rate": pytest.approx({"0.001": 0.001, "0.01": 0.01, "0.1": 0.1}),
         "advantage": 0.0,
     }
-    ledger = ledger_of((STEP, 60))
-    assert attacker(ledger.tally) == gaussian.attacker
 
 
 def test_the_central_limit_is_given_for_sampled_steps_and_is_too_small(certificates):
@@ -309,8 +312,66 @@ def test_seeded_noise_is_loudly_not_private():
 
 def test_certificates_without_a_part_or_of_another_adjacency_are_refused(certificates):
     values = certificates["Laplace"].to_dict()
-    for name in (f.name for f in fields(Certificate) if f.name not in ("found", "signature")):
+    later = {"found", "declared", "source_sha256", "signature"}
+    for name in (f.name for f in fields(Certificate) if f.name not in later):
         with pytest.raises(InputError, match=f"lacks {name}"):
             Certificate.from_dict({k: v for k, v in values.items() if k != name})
     with pytest.raises(InputError, match="adjacency"):
         Certificate.from_dict({**values, "adjacency": "swap"})
+
+
+# What a steward declares, and which code it was -------------------------------------------------
+
+SAID = {"title": "Growth <b>of</b> children", "controller": "County Clinic", "date": "2026-11-30"}
+
+
+def test_what_is_declared_is_kept_shown_and_part_of_what_is_signed():
+    plain = certificate_of((COUNTS, 1))
+    certificate = replace(plain, declared=check_declared(dict(reversed(SAID.items()))))
+    assert list(certificate.declared) == ["title", "controller", "date"]
+    again = Certificate.from_dict(json.loads(certificate.to_json()))
+    assert again == certificate
+    again.verify()
+    assert "Controller (declared): County Clinic" in str(again)
+    assert "declared" not in plain.to_dict()  # so that hashes of older certificates stay
+    assert signatures._message(plain) != signatures._message(certificate)
+    shown = html.unescape(certificate._repr_html_())
+    assert SAID["title"] in shown
+    assert SAID["title"] not in certificate._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"title": "two\nlines"},
+        {"title": "red \x1b[31m"},
+        {"contact": "turned \u202e around"},
+        {"purpose": ""},
+        {"purpose": "x" * 301},
+        {"controller": 7},
+        {"date": "30.11.2026"},
+        {"epsilon": "0.1"},
+    ],
+    ids=str,
+)
+def test_nothing_is_declared_that_could_hide_what_stands_beside_it(wrong):
+    with pytest.raises(InputError, match=r"must be|nothing to declare"):
+        check_declared(wrong)
+    if "date" not in wrong:
+        forged = {**certificate_of((COUNTS, 1)).to_dict(), "declared": wrong}
+        with pytest.raises(InputError, match="declared cannot be read"):
+            Certificate.from_dict(forged)
+
+
+def test_a_certificate_names_the_code_of_the_trusted_base(tmp_path, monkeypatch):
+    known = certificate_of((COUNTS, 1)).source_sha256
+    folder = Path(certificate_module.__file__).parent
+    lines = sorted((file.name, file.read_bytes()) for file in folder.glob("*.py"))
+    text = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in lines)
+    assert known == hashlib.sha256(text.encode()).hexdigest()
+    for name, data in lines:
+        (tmp_path / name).write_bytes(data)
+    monkeypatch.setattr(certificate_module, "__file__", str(tmp_path / "certificate.py"))
+    assert certificate_module.source.__wrapped__() == known
+    (tmp_path / "noise.py").write_bytes(b"def laplace(): return 0\n")
+    assert certificate_module.source.__wrapped__() != known

@@ -181,9 +181,10 @@ def payments(node):
 
 
 PUBLIC = {
-    "rows": {"check_windows"},
-    "guard": {"__post_init__", "check", "_check_sides", "multipliers"},
-    "sums": {"check", "_check_shapes", "lattice_unit"},
+    "guard": {"__post_init__", "check", "check_windows", "_check_sides", "multipliers"}
+    | {"at_rate", "at_times", "choose_times"},
+    "pairs": {"__post_init__", "check"},
+    "sums": {"check", "lattice_unit"},
 }
 
 
@@ -197,7 +198,7 @@ def test_whoever_adds_up_rows_refuses_nothing(module):
             assert "view" not in {argument.arg for argument in node.args.args}
 
 
-@pytest.mark.parametrize("path", ["privacy/guard.py", "privacy/sampling.py"])
+@pytest.mark.parametrize("path", ["privacy/guard.py", "privacy/ledger.py"])
 def test_a_guard_refuses_before_it_pays_and_never_after(path):
     paying = [node for node in functions(path) if payments(node)]
     assert paying
@@ -211,8 +212,10 @@ def test_a_guard_refuses_before_it_pays_and_never_after(path):
 
 def test_what_a_guard_asks_after_paying_refuses_nothing():
     """What is called with rows in hand, after the payment."""
-    asked = {"total", "answer", "chunks_of", "taking_part", "draw", "coins"}
-    found = [node for path in ("guard", "sums") for node in functions(f"privacy/{path}.py")]
+    asked = {"total", "answer", "chunked", "taking_part", "draw", "coins"}
+    found = [
+        node for path in ("guard", "pairs", "sums") for node in functions(f"privacy/{path}.py")
+    ]
     assert asked <= {node.name for node in found}
     assert [node.name for node in found if node.name in asked and raises(node)] == []
 

@@ -17,8 +17,6 @@ from privtraj.privacy.events import (
     SampledPair,
     check_adjacency,
     check_budget,
-    check_delta,
-    check_slack,
     people_moved,
 )
 
@@ -158,7 +156,7 @@ MISTAKES = {
     "infinite noise": lambda: GaussianSum(math.inf, ""),
     "negative slack": lambda: GaussianSum(1.0, "", slack=-1e-12),
     "slack of one": lambda: LaplaceCounts(1.0, "", slack=1.0),
-    "slack not a number": lambda: check_slack(math.nan),
+    "slack not a number": lambda: GaussianSum(1.0, "", slack=math.nan),
     "no rate": lambda: GaussianSum(1.0, "", rate=0.0),
     "rate above one": lambda: GaussianSum(1.0, "", rate=1.0 + 1e-12),
     "rate not a number": lambda: GaussianSum(1.0, "", rate=math.nan),
@@ -180,8 +178,8 @@ MISTAKES = {
     "budget text": lambda: check_budget("1", 1e-5),
     "budget true": lambda: check_budget(True, 1e-5),
     "budget delta none": lambda: check_budget(1.0, None),
-    "delta one": lambda: check_delta(1.0),
-    "delta negative": lambda: check_delta(-1e-9),
+    "delta one": lambda: check_budget(1.0, 1.0),
+    "delta negative": lambda: check_budget(1.0, -1e-9),
 }
 
 
@@ -217,7 +215,10 @@ def test_the_words_of_an_event_name_it_and_how_often(event):
     assert event.describe().startswith(f"{event.what!r} (")
     assert event.describe(3) == f"3 x {event.describe()}"
     known = {"noise multiplier", "sampling rate", "epsilon", "delta", "steps"}
-    assert event.numbers.keys() <= known | {"share of the times", "weight of a person"}
+    said = event.in_words.removeprefix(f"{event.mechanism} noise, ").split(", ")
+    names = {one.rpartition(" ")[0] for one in said}
+    assert names
+    assert names <= known | {"share of the times", "weight of a person"}
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0])
@@ -235,5 +236,5 @@ def test_an_entry_with_the_fields_of_another_mechanism_is_none():
         (LaplaceCounts(1.0, "counts", records=9), {"weight": 1}),
         (GaussianSum(2.0, "sum", rate=0.5), {"rate": 1.0}),
     ]:
-        with pytest.raises(InputError, match="another mechanism"):
+        with pytest.raises(InputError, match="not that of an event"):
             Event.from_dict({**event.to_dict("add-remove"), **extra})

@@ -23,7 +23,6 @@ from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.guard import CellCounts, Guard
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.sampling import SamplingGuard
 
 LIMIT = 5.4  # standard errors: 1e-7, both sides
 
@@ -264,7 +263,7 @@ def test_a_sampled_fit_asks_nobody_whom_its_coins_leave_out(snapshots_of, silent
     people, rng = np.full(2, 40.0), np.random.default_rng(0)
     for rate in (0.25, 0.75):
         told = Told(STEP)
-        guard = crowd.guarded(SamplingGuard, Generous(1.0, 1e-5), silent(), watcher=told)
+        guard = crowd.guarded(Guard, Generous(1.0, 1e-5), silent(), watcher=told)
         with suppress(Enough):
             gradients = SampledGradients(rate).gradients(guard, people, settings, rng)
             descend(gradients, settings, 1, rng, np.ones(1))

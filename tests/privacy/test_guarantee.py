@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.accounting import (
+    DEEPEST,
     Parallel,
     Sequential,
     cost,
@@ -23,7 +24,7 @@ from privtraj.privacy.accounting import (
     releases,
     to_entries,
 )
-from privtraj.privacy.certificate import DEEPEST, Certificate, certify, certify_disjoint
+from privtraj.privacy.certificate import Certificate, certify, certify_disjoint
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.ledger import Ledger
 

@@ -19,9 +19,8 @@ from privtraj.base.errors import InputError
 from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, mass_weight, weights_and_residual
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
-from privtraj.privacy.guard import Gaussian, Release
+from privtraj.privacy.guard import Gaussian, Guard, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.sampling import SamplingGuard
 from privtraj.privacy.sums import (
     GRID,
     REACH,
@@ -112,7 +111,7 @@ class Generous(Ledger):
 
 
 def make_guard(snapshots, source):
-    return snapshots.guarded(SamplingGuard, Generous(1.0, 1e-5), source)
+    return snapshots.guarded(Guard, Generous(1.0, 1e-5), source)
 
 
 def stacked(clouds, d):

@@ -1,9 +1,7 @@
 """The ledger refuses without a trace, counts without drift, and never pays back."""
 
 import math
-import re
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +11,7 @@ from hypothesis import strategies as st
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.ledger import Ledger, calibrate_gaussian, down, up
-from privtraj.privacy.sampling import Allowance, reserve
+from privtraj.privacy.ledger import Allowance, Ledger, calibrate_gaussian, down, up
 
 ADJACENCIES = ["add-remove", "replace-one"]
 
@@ -37,7 +34,7 @@ def test_refuses_beyond_the_budget_and_leaves_no_trace():
     ledger.spend(GaussianSum(10.0, "first"))
     before = (ledger.events, ledger.spent(), ledger.tally, ledger.tally.slack)
     assert not ledger.covers(GaussianSum(1.0, "greedy"))
-    with pytest.raises(BudgetError, match=r"'greedy'.*epsilon 0.\d+ of 1 is spent.*room for"):
+    with pytest.raises(BudgetError, match=r"'greedy'.*epsilon 0.\d+ of 1 is spent"):
         ledger.spend(GaussianSum(1.0, "greedy"))
     assert (ledger.events, ledger.spent(), ledger.tally, ledger.tally.slack) == before
     assert ledger.covers(GaussianSum(20.0, "modest"))
@@ -55,7 +52,7 @@ def test_calibrated_steps_fit_exactly(steps, adjacency):
         ledger.spend(GaussianSum(math.sqrt(steps) / mu, "step", slack=slack / steps))
     assert ledger.spent() == pytest.approx(1.0, abs=1e-6)
     assert ledger.spent() <= 1.0
-    with pytest.raises(BudgetError, match="nothing more"):
+    with pytest.raises(BudgetError, match="epsilon 1 of 1 is spent"):
         ledger.spend(GaussianSum(math.sqrt(steps) / mu, "one too many"))
 
 
@@ -67,27 +64,6 @@ def test_pure_budget_takes_laplace_counts_only():
     assert ledger.spent() == 1.0
     with pytest.raises(BudgetError):
         Ledger(1.0, 0.0, "replace-one").spend(LaplaceCounts(0.6, "counts"))
-
-
-def test_named_remainder_really_fits():
-    ledger = Ledger(2.0, 1e-4)
-    ledger.spend(LaplaceCounts(0.5, "counts"))
-    named = re.search(
-        r"multiplier (\S+) or more or Laplace counts of epsilon (\S+) or less", ledger.remaining()
-    )
-    multiplier, epsilon = map(float, named.groups())
-    assert ledger.covers(GaussianSum(multiplier, "the rest"))
-    assert ledger.covers(LaplaceCounts(epsilon, "the rest"))
-    assert not ledger.covers(GaussianSum(multiplier * 0.999, "too much"))
-    assert not ledger.covers(LaplaceCounts(epsilon * 1.002, "too much"))
-
-
-def test_named_remainder_really_fits_people_of_several_records():
-    ledger = Ledger(1.0, 1e-5)
-    with pytest.raises(BudgetError) as error:
-        ledger.spend(GaussianSum(8.0, "sums", records=4, together=True))
-    multiplier = float(re.search(r"multiplier (\S+) or more", str(error.value))[1])
-    assert ledger.covers(GaussianSum(multiplier, "the rest", records=4, together=True))
 
 
 @pytest.mark.slow
@@ -125,7 +101,7 @@ STEP = GaussianSum(20.0, "step", 1e-14, rate=0.2)
 
 def test_what_is_reserved_is_spent_whether_it_is_used_or_not():
     ledger = Ledger(1.0, 1e-5)
-    allowance = reserve(ledger, STEP, 30)
+    allowance = ledger.reserve(STEP, 30)
     spent = ledger.spent()
     assert ledger.events == ((STEP, 30),)
     assert spent == epsilon_at([(STEP, 30)], 1e-5, "add-remove")
@@ -160,7 +136,7 @@ def test_an_allowance_is_for_one_kind_of_release(other):
 
 def test_chosen_times_are_recorded_as_one_event():
     ledger = Ledger(1.0, 1e-5)
-    allowance = reserve(ledger, STEP, 30, share=0.5)
+    allowance = ledger.reserve(STEP, 30, share=0.5)
     assert ledger.events == ((ChosenTimes(0.5, STEP, 30, "step"), 1),)
     assert ledger.tally.slack == pytest.approx(30e-14)
     allowance.spend(STEP)
@@ -170,9 +146,9 @@ def test_chosen_times_are_recorded_as_one_event():
 def test_what_does_not_fit_is_not_reserved():
     ledger = Ledger(0.1, 1e-6)
     with pytest.raises(BudgetError, match="500"):
-        reserve(ledger, STEP, 500)
+        ledger.reserve(STEP, 500)
     with pytest.raises(BudgetError, match="500"):
-        reserve(ledger, STEP, 500, share=1.0)
+        ledger.reserve(STEP, 500, share=1.0)
     assert ledger.events == ()
     assert ledger.spent() == 0
 
@@ -182,7 +158,7 @@ def test_nothing_can_be_paid_back(times):
     ledger = Ledger(1.0, 1e-5)
     ledger.spend(GaussianSum(10.0, "first"))
     spent = ledger.spent()
-    for ask in (ledger.spend, partial(reserve, ledger)):
+    for ask in (ledger.spend, ledger.reserve):
         with pytest.raises(InputError, match="at least once"):
             ask(GaussianSum(10.0, "refund"), times)
     assert ledger.spent() == spent
@@ -202,8 +178,6 @@ def test_every_kind_of_event_raises_what_is_spent():
         spent = ledger.spent()
         assert spent > before + 1e-4
         before = spent
-    assert "epsilon" in ledger.remaining()
-    assert "events=17" in repr(ledger)
 
 
 def test_rounding_is_always_the_careful_way():

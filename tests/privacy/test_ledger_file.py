@@ -812,7 +812,8 @@ def test_a_special_file_is_refused_at_once(tmp_path, kind, linked, monkeypatch):
             lambda: capped(place).charge(0.1, 0.0, "add-remove", "x"),
             lambda: LedgerFile(place).settle("0" * 16, spent_epsilon=0.1, model=MODEL),
         ):
-            with pytest.raises(InputError, match=f"'{place}' is {kind}, which keeps no lines"):
+            shown = kind if kind == "a directory" else "a pipe, a socket or a device"
+            with pytest.raises(InputError, match=f"'{place}' is {shown}, which keeps no lines"):
                 call()
 
 

@@ -22,9 +22,8 @@ from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.accounting import tally
 from privtraj.privacy.events import GaussianSum, Person
-from privtraj.privacy.guard import Gaussian, Guard, Release, Table, Tables
+from privtraj.privacy.guard import Gaussian, Guard, MemoryRows, PublicShape, Release, Table, Tables
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import MemoryRows, PublicShape
 
 COLUMNS = {"sex": ["F", "M"], "stage": ["I", "II", "III"], "size": (0, 1)}
 WHOLE = Slabs.between(np.empty(0))

@@ -13,18 +13,12 @@ from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
 from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
-from privtraj.privacy import guard as guard_module
 from privtraj.privacy import noise
+from privtraj.privacy import pairs as pairs_module
 from privtraj.privacy.events import LaplaceCounts, Person
-from privtraj.privacy.guard import (
-    KINDS,
-    Guard,
-    LagTable,
-    Laplace,
-    Release,
-)
+from privtraj.privacy.guard import Guard, Laplace, MemoryRows, PublicShape, Release, RepeatedRows
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import MemoryRows, PublicShape, RepeatedRows
+from privtraj.privacy.pairs import KINDS, LagTable
 
 WHAT = "how people persist"
 EDGES = np.array([0.1, 0.4])
@@ -119,7 +113,7 @@ def test_people_are_summed_in_parts(monkeypatch):
     rng = np.random.default_rng(2)
     people = [[(t, (x,)) for t, x in rng.random((3, 2)).tolist()] for _ in range(50)]
     whole = summed(people, thirds(1, 64))
-    monkeypatch.setattr(guard_module, "PEOPLE_AT_ONCE", 7)
+    monkeypatch.setattr(pairs_module, "PEOPLE_AT_ONCE", 7)
     np.testing.assert_array_equal(summed(people, thirds(1, 64)), whole)
     rows = rows_of(people, 1).repeated()
     assert thirds(1, 64).contributions(rows).shape == (50, 1, 3, KINDS)

@@ -8,9 +8,18 @@ from hypothesis import strategies as st
 from privtraj.audit.canaries import People
 from privtraj.audit.transcript import added_by
 from privtraj.base.space import Slabs
-from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, Release
+from privtraj.privacy.guard import (
+    CellCounts,
+    Gaussian,
+    Guard,
+    Laplace,
+    MemoryRows,
+    ProjectedRows,
+    Projection,
+    Release,
+    cell_of,
+)
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import MemoryRows, ProjectedRows, Projection, cell_of
 from privtraj.privacy.sums import ClippedSums
 
 

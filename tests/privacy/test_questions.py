@@ -25,8 +25,9 @@ from privtraj.privacy.guard import (
     CellCounts,
     Gaussian,
     Guard,
-    LagTable,
     Laplace,
+    MemoryRows,
+    PublicShape,
     Question,
     Release,
     Table,
@@ -34,7 +35,7 @@ from privtraj.privacy.guard import (
     View,
 )
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import MemoryRows, PublicShape
+from privtraj.privacy.pairs import LagTable
 from privtraj.privacy.sums import ClippedSums, KernelSum, KernelSums
 
 RATE = 1e-7

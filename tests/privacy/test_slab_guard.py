@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import privtraj as pt
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, Release
+from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, MemoryRows, Release
 from privtraj.privacy.ledger import Ledger
-from privtraj.privacy.rows import MemoryRows
 from privtraj.privacy.sums import ClippedSums
 
 

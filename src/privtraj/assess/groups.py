@@ -1,11 +1,12 @@
 """What noise leaves of each value of a category, before a fit and after it; no fit is made again.
 
 A fit by tables (`measures.tables`) counts the people with each value, with noise of s_0 people, and
-the people with each value in each of G parts of every number, about as many people in each, with
-noise of s people. So of a value that n people have
+those with each value in B bands of every number, about as many people in each, with noise of s
+people. So of a value that n people have
 
     its share    is off by  s_0 people, and cannot be told from none where 1.64 s_0 > n
-    its means    are off by  s sqrt(G) / n  standard deviations of the number in everybody
+    its means    are off by  s sqrt(B / (1 - B^-2)) / n  standard deviations of the number in
+                 everybody, less what tables that are asked again add
 
 by the noise of a contrast in `measures.pairs`. A group that may as well be `APART` standard
 deviations from everybody is not known beyond what everybody has: it is lost. s_0 and s follow from
@@ -17,12 +18,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
+from privtraj.measures.pairs import BANDS
 from privtraj.measures.tables import (
     FEWEST_GROUPS,
     MOST_GROUPS,
@@ -45,32 +49,56 @@ SURE = 1.64  # deviations to either side that hold the truth in nine cases of te
 
 @dataclass(frozen=True)
 class GroupNoise:
-    """count: s_0.  mean: s sqrt(G), 0 where there are no numbers. Both in people.  parts: G."""
+    """Of the values of one category, in people. count: s_0.  mean: that of means, times n; 0 where
+    there are no numbers."""
 
     count: float
     mean: float
-    parts: float
-
-    @classmethod
-    def of(cls, mu: float, columns: tuple[Column, ...], people: float) -> GroupNoise:
-        """Of a fit by tables that tells mu (as 1/z) of so many people in all."""
-        axes = Axes.of(columns)
-        d, numbers = len(axes.levels), int(np.sum(axes.numbers))
-        pairs = max(d * (d - 1) // 2, 1)
-        alone = (d - numbers + len(VALUES) * numbers) / ROUNDS[0]
-        over_time = WINDOWS * d / ROUNDS[1]
-        cell = math.sqrt(pairs / ROUNDS[2]) / mu
-        parts = np.clip(math.sqrt(people / (PER_CELL * cell)), FEWEST_GROUPS, MOST_GROUPS)
-        # pairs again, in parts of time: all of them, at worst
-        both = cell * (1 + ROUNDS[3] / ROUNDS[2] / PARTS) ** -0.5
-        count = (1 / alone + 1 / over_time) ** -0.5 / mu
-        return cls(count, both * math.sqrt(parts) if numbers else 0.0, float(parts))
 
     def lost(self, people: float) -> str:
         """What is lost of a value that so many have: "share", "numbers", or nothing."""
         if people <= SURE * self.count:
             return "share"
         return "numbers" if people < self.mean / APART else ""
+
+
+def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> float:
+    """Into how many groups of as many people a number is cut, where two numbers are counted."""
+    d = len(Axes.of(columns).levels)
+    cell = math.sqrt(max(math.comb(d, 2), 1) / ROUNDS[2]) / mu
+    return float(np.clip(math.sqrt(people / (PER_CELL * cell)), FEWEST_GROUPS, MOST_GROUPS))
+
+
+def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str, GroupNoise]:
+    """Of each category, in a fit by tables that tells mu (as 1/z) of so many people in all.
+
+    In a round, a table of n cells has noise of variance  sum_m sqrt(m) / (sqrt(n) share mu^2),
+    the sum over the sizes m of all its tables.
+    """
+    axes = Axes.of(columns)
+    bands = np.array([levels or BANDS for levels in axes.levels], float)
+    alone = np.repeat(np.where(axes.numbers, VALUES[0], bands), np.where(axes.numbers, 3, 1))
+    pairs = np.array([a * b for a, b in combinations(bands, 2)] or [1.0])
+    again = np.concatenate([pairs, PARTS * pairs])  # all pairs, at worst
+    in_groups, in_bands = parts_of_numbers(mu, columns, people), BANDS / (1 - BANDS**-2.0)
+
+    def variance(turn: int, cells: float, sizes: Floats) -> float:
+        return float(np.sqrt(sizes / cells).sum()) / (ROUNDS[turn] * mu**2)
+
+    made = {}
+    for column in columns:
+        if not isinstance(column, Category) or column.of:
+            continue
+        n, cells = float(column.levels), float(column.levels * BANDS)
+        over_time = WINDOWS * variance(1, WINDOWS * n, WINDOWS * bands)
+        count = 1 / (1 / variance(0, n, alone) + 1 / over_time)
+        mean = 1 / (
+            1 / (in_bands * variance(2, cells, pairs))
+            + 1 / (in_groups * variance(3, cells, again))
+            + 1 / (in_bands * PARTS * variance(3, PARTS * cells, again))
+        )
+        made[column.name] = GroupNoise(math.sqrt(count), math.sqrt(mean) * bool(axes.numbers.any()))
+    return made
 
 
 @dataclass(frozen=True)
@@ -87,33 +115,35 @@ class Group:
     lost: str
 
 
-def noise_of(model: TrajectoryModel) -> GroupNoise | None:
-    """Of a model that was fitted by tables; None for others."""
-    entries = [one for one in model.certificate.ledger if one["what"] == TABLES]
+def told_by_tables(model: TrajectoryModel) -> tuple[float, float] | None:
+    """mu (as 1/z) of a model that was fitted by tables, and its people; None for others."""
+    entries = [one for one in model.certificate.ledger if one["what"].startswith(TABLES)]
     counted = model.diagnostics.get("people_per_time")
     if not entries or not counted:
         return None
     told = sum(one.get("times", 1) / one["noise_multiplier"] ** 2 for one in entries)
-    return GroupNoise.of(math.sqrt(told), model.columns, max(float(np.sum(counted)), 1.0))
+    return math.sqrt(told), max(float(np.sum(counted)), 1.0)
 
 
 def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
     """Every value of every category of a model that was fitted by tables, those lost first."""
-    noise = noise_of(model)
-    if noise is None:
+    told = told_by_tables(model)
+    if told is None:
         return ()
-    people = max(float(np.sum(model.diagnostics["people_per_time"])), 1.0)
+    mu, people = told
+    noises, made = group_noise(mu, model.columns, people), []
     weights = model.weights / model.weights.sum()
     levels = model.axes.level_of(model.particles)
-    made = []
     for k, column in enumerate(model.columns):
-        if not isinstance(column, Category) or column.of:
+        if not isinstance(column, Category) or column.name not in noises:
             continue
+        noise = noises[column.name]
         for level, label in enumerate(column.labels):
             share = float(weights[levels[..., k] == level].sum())
             here = max(share * people, 1.0)
             name = "missing" if label is None else str(label)
-            off, mean_off = SURE * noise.count / people, SURE * noise.mean / here
+            off = SURE * noise.count / people
+            mean_off = SURE * math.hypot(noise.mean / here, here**-0.5)  # n people differ, too
             made.append(Group(column.name, name, share, off, mean_off, noise.lost(here)))
     return tuple(sorted(made, key=lambda one: not one.lost))
 
@@ -135,15 +165,18 @@ def sentences(groups: Sequence[Group]) -> list[str]:
     return made
 
 
-def outlook(noise: GroupNoise, people: float, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
-    """Of each category what is lost if its values were equally frequent, for a plan."""
+def outlook(mu: float, people: float, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """Of each category how many people a value needs, to keep its share and the means of numbers,
+    and what is lost if all were equally frequent, for a plan."""
+    levels = {column.name: column.levels for column in columns if isinstance(column, Category)}
     return [
         {
-            "column": column.name,
-            "values": column.levels,
-            "people_each": people / column.levels,
-            "lost": noise.lost(people / column.levels),
+            "column": name,
+            "values": levels[name],
+            "fewest_for_share": SURE * noise.count,
+            "fewest_for_means": noise.mean / APART,
+            "people_each": people / levels[name],
+            "lost": noise.lost(people / levels[name]),
         }
-        for column in columns
-        if isinstance(column, Category) and not column.of
+        for name, noise in group_noise(mu, columns, people).items()
     ]

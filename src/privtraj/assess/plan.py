@@ -25,14 +25,8 @@ from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.certificate import LARGE_EPSILON, chance_right, shows, weaknesses
-from privtraj.privacy.events import (
-    Adjacency,
-    LaplaceCounts,
-    Person,
-    check_budget,
-    check_hides_counts,
-)
-from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe
+from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, check_budget
+from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe, check_hides_counts
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
     from privtraj.base.space import TimeAxis
@@ -292,9 +286,8 @@ class MixedForecast:
 
     columns: in words, of the table.  numbers, categories: how many there are.
     measure, reason: how the budget will be spent, and why.
-    fewest_for_share, fewest_for_means: people whom a value needs for its share to be told from
-    none, and for the means of numbers among them to be told from everybody's (`groups`).
-    kept: of each category, what is lost of its values if they are equally frequent.
+    kept: of each category, how many people a value needs for its share and for the means of numbers
+    among them, and what is lost of its values if they are equally frequent (`groups`).
     """
 
     question: Question
@@ -303,8 +296,6 @@ class MixedForecast:
     categories: int
     measure: str
     reason: str
-    fewest_for_share: float
-    fewest_for_means: float
     kept: tuple[dict[str, Any], ...]
 
     @property
@@ -336,18 +327,19 @@ class MixedForecast:
         )
         paragraphs = [f"The fit would use private {self.measure}, because {self.reason}."]
         if self.kept:
-            means = f", and the means of its numbers from about {about(self.fewest_for_means)} on"
-            rows: list[tuple[str, ...]] = [("  category", "values", "people each", "if so")]
+            heads = ("  category", "values", "share from", "means from", "if even", "")
+            rows: list[tuple[str, ...]] = [heads]
             for one in self.kept:
                 lost = {"": "kept", "numbers": "means lost", "share": "lost"}[one["lost"]]
-                each = about(one["people_each"])
-                rows.append((f"  {one['column']}", str(one["values"]), each, lost))
+                fewest = (about(one["fewest_for_share"]), about(one["fewest_for_means"]))
+                cells = (str(one["values"]), *fewest, about(one["people_each"]), lost)
+                rows.append((f"  {one['column']}", *cells))
             paragraphs += [
-                f"A value keeps its share if about {about(self.fewest_for_share)} people or more "
-                f"have it, at all times together{means * bool(self.numbers)}. What fewer have "
-                "comes out as in everybody, or not at all: it is lost. If values were equally "
+                "A value keeps its share, and the means of numbers among its people, from so many "
+                "people on, at all times together. What fewer have comes out as in everybody, or "
+                "not at all: it is lost. So many people have each value if all are equally "
                 "frequent:",
-                "\n".join(aligned(rows, right=(1, 2))),
+                "\n".join(aligned(rows, right=(1, 2, 3, 4))),
             ]
         paragraphs += [
             *([f"WARNING: {self.warning}"] if self.warning else []),
@@ -553,18 +545,17 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
 
     Records of a person are taken to be in different cells, which is the best case.
     """
-    from privtraj.assess.groups import APART, SURE, GroupNoise, outlook
+    from privtraj.assess.groups import outlook
     from privtraj.data.public import declared_axis
-    from privtraj.measures.base import planned_event
     from privtraj.measures.tables import TABLES
     from privtraj.synthesizer import TrajectorySynthesizer
 
     each, synthesizer = question.records_per_person, TrajectorySynthesizer.of(question.recipe)
     nobody = _nobody(declared_axis(None, (0.0, 1.0)), columns, "time", each, False)
     measure = synthesizer.checked_for(nobody)
-    tables: Any = planned_event(measure.plan(nobody, synthesizer), TABLES)
-    noise = GroupNoise.of(1 / tables.noise_multiplier, columns, question.records)
-    kept = tuple(outlook(noise, question.records, columns))
+    events: list[Any] = [one.event for one in measure.plan(nobody, synthesizer).releases]
+    mu = next(1 / one.noise_multiplier for one in events if one.what.startswith(TABLES))
+    kept = tuple(outlook(mu, question.records, columns))
     reason = "some numbers may be missing"
     if kept:
         many = "is 1 category" if len(kept) == 1 else f"are {len(kept)} categories"
@@ -578,8 +569,6 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
         categories=len(kept),
         measure=measure.name,
         reason=reason if question.recipe.measure == "auto" else "you set it by hand",
-        fewest_for_share=SURE * noise.count,
-        fewest_for_means=noise.mean / APART,
         kept=kept,
     )
 
@@ -589,7 +578,7 @@ def _nobody(
 ) -> Snapshots:
     """Snapshots of no people, which have all that is public."""
     from privtraj.data.snapshots import Snapshots
-    from privtraj.privacy.rows import MemoryRows
+    from privtraj.privacy.guard import MemoryRows
 
     rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
     return Snapshots(axis, columns, time_name, rows, most, together)

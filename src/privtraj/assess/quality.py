@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.assess.common import Estimate, kept
-from privtraj.assess.groups import Group, groups_of, noise_of
+from privtraj.assess.groups import Group, groups_of, parts_of_numbers, told_by_tables
 from privtraj.assess.simulate import (
     POPULATION,
     RELEASED,
@@ -51,7 +51,7 @@ from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
-from privtraj.privacy.rows import MemoryRows
+from privtraj.privacy.guard import MemoryRows
 from privtraj.recipe import Recipe
 
 REFITS = 3  # whose mean error varies little; each takes as long as the fit
@@ -235,9 +235,10 @@ class PossibleCrowd:
 
         model, middle = self.model, self.model.knots[[0, -1]].mean(keepdims=True)
         some = drawn(model, middle, 1000, self.seed)[:, 0, model.axes.numbers]
-        tables, told = noise_of(model), model.diagnostics
+        tables, told = told_by_tables(model), model.diagnostics
         if tables is not None:  # a number is cut into so many parts of equal shares
-            finest = float(np.sqrt(some.var(axis=0).mean())) / tables.parts
+            parts = parts_of_numbers(tables[0], model.columns, tables[1])
+            finest = float(np.sqrt(some.var(axis=0).mean())) / parts
         else:
             sides = [side for side in told.get("cell_side") or [] if side is not None]
             width = float(np.mean(sides)) / math.sqrt(12) if sides else 0.0

@@ -47,8 +47,17 @@ from privtraj.base.arrays import Floats
 from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.accounting import Tally, releases, tally
 from privtraj.privacy.events import ChosenTimes, Event, GaussianSum, LaplaceCounts
-from privtraj.privacy.guard import CellCounts, LagTable, Question, Release, Table, Tables
-from privtraj.privacy.rows import PublicShape, RepeatedRows, cell_of
+from privtraj.privacy.guard import (
+    CellCounts,
+    PublicShape,
+    Question,
+    Release,
+    RepeatedRows,
+    Table,
+    Tables,
+    cell_of,
+)
+from privtraj.privacy.pairs import LagTable
 from privtraj.privacy.sums import VectorSums
 
 
@@ -64,7 +73,7 @@ class Answer:
     @property
     def what(self) -> str:
         """The name of the release."""
-        return self.event.what
+        return self.event.name
 
     @property
     def moved(self) -> Floats:
@@ -117,7 +126,7 @@ class Run(NamedTuple):
 
     def claim_of(self, what: str) -> Tally:
         """What the ledger says of one release: nothing, if it has no such entry."""
-        return tally([one for one in self.stated if one[0].what == what], self.claim.adjacency)
+        return tally([one for one in self.stated if one[0].name == what], self.claim.adjacency)
 
     def entries(self) -> Iterator[tuple[Answer, Event | None]]:
         """The answers, each with its entry of the ledger, in order; None if nobody paid for it."""
@@ -126,7 +135,7 @@ class Run(NamedTuple):
             paid = repeat(stated, times)
             if isinstance(stated, ChosenTimes):  # one entry for all releases of its kind
                 paid = repeat(stated.release, stated.times)
-            left[stated.what] = chain(left.get(stated.what, ()), paid)
+            left[stated.name] = chain(left.get(stated.name, ()), paid)
         event, entry = None, None
         for answer in self.transcript.answers:
             if answer.event is not event:  # tables that are released together have one entry
@@ -257,33 +266,28 @@ class NoiseTests:
         self.untested: set[str] = set()
 
     def add(self, run: Run) -> None:
-        """The noise of one run."""
+        """The noise of one run: of every answer, and of numbers at the same place of different
+        releases, of steps of one, and of runs."""
         drawn: dict[str, list[Floats]] = defaultdict(list)
         for answer, entry in run.entries():
+            what = answer.what
             if entry is None:
-                self.unpaid.add(answer.what)
+                self.unpaid.add(what)
                 continue
             noise = answer.rest - (answer.present if run.here else answer.without)
             z = standardised(noise, entry, self._rng)
             if z is None:
-                self.untested.add(answer.what)
+                self.untested.add(what)
                 continue
-            drawn[answer.what].append(z)
-            self._within(answer.what, z)
-        self._between(drawn)
-
-    def _within(self, what: str, z: Floats) -> None:
-        rows, columns = z.shape
-        self._sample(Squares, what, SCALE).add(z)
-        for along, count, each in ((z.T, columns, "numbers"), (z, rows, "times")):
-            if count > 1:
-                sums = along.sum(axis=0) / math.sqrt(count)
-                self._sample(Squares, what, f"sums over {each}").add(sums)
-                mixed = along[self._rng.permutation(count)]
-                self._sample(Signs, what, f"independence of {each}").add(mixed[1:], mixed[:-1])
-
-    def _between(self, drawn: dict[str, list[Floats]]) -> None:
-        """Numbers at the same place of different releases, of steps of one, and of runs."""
+            drawn[what].append(z)
+            self._sample(Squares, what, SCALE).add(z)
+            for along, each in ((z.T, "numbers"), (z, "times")):
+                count = len(along)
+                if count > 1:
+                    sums = along.sum(axis=0) / math.sqrt(count)
+                    self._sample(Squares, what, f"sums over {each}").add(sums)
+                    mixed = along[self._rng.permutation(count)]
+                    self._sample(Signs, what, f"independence of {each}").add(mixed[1:], mixed[:-1])
         for what, answers in drawn.items():
             for first, second in pairwise(answers):
                 self._pair(what, "independence of steps", first, second)

@@ -77,7 +77,7 @@ def load(place: str) -> Any:
 
 def card(shown: object) -> str:
     """The piece of HTML that a notebook shows of an object."""
-    return str(load("report.cards:card")(shown))
+    return str(load("report.page:card")(shown))
 
 
 def write_page(model: object, path: Any, *, force: bool) -> None:

@@ -106,23 +106,20 @@ def refuse_shared_people(names: NDArray[np.object_]) -> None:
     from pandas.util import hash_array
 
     hashes = np.stack([hash_array(names, hash_key=key) for key in _KEYS], axis=1)
-    parts = int(gathered(np.array([len(names)])).sum()) // _AT_A_TIME + 1
-    shared = sum(_repeated(hashes[hashes[:, 0] % parts == part]) for part in range(parts))
+    parts, shared = int(gathered(np.array([len(names)])).sum()) // _AT_A_TIME + 1, 0
+    for part in range(parts):
+        mine = hashes[hashes[:, 0] % parts == part]
+        sizes = gathered(np.array([len(mine)]))[:, 0]
+        padded = np.zeros((sizes.max(), 2), np.uint64)
+        padded[: len(mine)] = mine
+        everybody = [rows[:size] for rows, size in zip(gathered(padded), sizes, strict=True)]
+        _, counts = np.unique(np.concatenate(everybody), axis=0, return_counts=True)
+        shared += int(np.count_nonzero(counts > 1))
     if shared:
         raise InputError(
             f"{shared} people have records in more than one process: give all records of a person "
             "to the same process"
         )
-
-
-def _repeated(hashes: NDArray[np.uint64]) -> int:
-    """How many of the rows (n, 2) of all processes appear more than once."""
-    sizes = gathered(np.array([len(hashes)]))[:, 0]
-    padded = np.zeros((sizes.max(), 2), np.uint64)
-    padded[: len(hashes)] = hashes
-    everybody = [part[:size] for part, size in zip(gathered(padded), sizes, strict=True)]
-    _, counts = np.unique(np.concatenate(everybody), axis=0, return_counts=True)
-    return int(np.count_nonzero(counts > 1))
 
 
 def shared_seed() -> int | None:

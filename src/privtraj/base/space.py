@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -97,21 +97,20 @@ class TimeAxis:
 
     times: (T,) increasing, those of interest.  range: (2,) from when to when people are recorded.
     declared: whether somebody named the times, so that they may be taken for time bins.
+    bins: all that is nearest to each time; one bin for all time if no times were named.
     """
 
     times: Floats
     datetime: bool
     range: Floats
     declared: bool = True
+    bins: Slabs = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         frozen(self.times)
         frozen(self.range)
-
-    @property
-    def bins(self) -> Slabs:
-        """All that is nearest to each time; one bin for all time if no times were named."""
-        return Slabs.around(self.times) if self.declared else Slabs.between(self.times[:0])
+        bins = Slabs.around(self.times) if self.declared else Slabs.between(self.times[:0])
+        object.__setattr__(self, "bins", bins)
 
 
 def bin_edges(times: ArrayLike) -> Floats:

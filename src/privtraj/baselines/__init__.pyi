@@ -1,7 +1,6 @@
 from .base import Baseline as Baseline
 from .base import ClusterMixture as ClusterMixture
 from .base import Uniform as Uniform
-from .counted import MeasureThenInference as MeasureThenInference
 from .counted import NonPrivate as NonPrivate
 from .counted import PrivateMeasure as PrivateMeasure
 from .counted import ThresholdedHistogram as ThresholdedHistogram

@@ -1,17 +1,16 @@
-"""Noisy counts of cells, points inside them, and our dynamics without noise on such points.
+"""Noisy counts of cells, points inside them, and our dynamics without noise on the records.
 
 `PrivateMeasure` is that of He, Vershynin and Zhu, "Algorithmically effective differentially private
 synthetic data" (2023), on the dyadic hierarchy of the cube: level j has 2^j cells a side, and 2^d
 children in each cell. The dynamics have the same start in the middle of the box, the same annealing
-and the same coupling of times as a fit by private gradients; the moments are exact. They run on a
-private sample, which stands in for people, or on the records, which is NOT PRIVATE.
+and the same coupling of times as a fit by private gradients; the moments are exact: NOT PRIVATE.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import jax
@@ -251,8 +250,6 @@ CELL_CHUNK = 256  # points whose vectors are held at a time
 NOTHING_PROMISED = (1e6, math.nextafter(1.0, 0.0))
 NO_NOISE = "none: NOT PRIVATE, the records were used as they are"
 
-_MEASURES = {"histogram": ThresholdedHistogram, "hierarchy": PrivateMeasure}
-
 
 @dataclass(frozen=True, repr=False)
 class NonPrivate(Baseline):
@@ -273,8 +270,25 @@ class NonPrivate(Baseline):
 
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         guard.ledger.spend(task.plan.releases[0].event)
-        records = unguarded(task.public)  # type: ignore[arg-type]
-        return inferred(records, task, self.particles, self.steps)
+        clouds, rng = unguarded(task.public), task.rng  # type: ignore[arg-type]
+        when, times, d = task.public.axis.times, len(clouds), guard.n_features
+        most = max(1, *map(len, clouds))
+        # people of a time have equal weights; a time without any has one in the middle
+        centres, parts = np.full((times, most, d), 0.5), np.zeros((times, most))
+        for i, cloud in enumerate(clouds):
+            centres[i, : len(cloud)] = cloud
+            parts[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
+        state, _ = run(
+            middle(times, self.particles, d, rng),
+            exact_moments(centres, parts),
+            gradient_schedule(self.steps, TIME_COUPLING, d),
+            Fixed.between(np.diff(unit_time(when, when))),
+            rng,
+        )
+        mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)
+        mass = np.asarray(state.mass, np.float64)
+        weights = mass / mass.sum(axis=1, keepdims=True)
+        return Marginals(mixture.particles, weights, mixture.bandwidth, mixture.bandwidth, {})
 
     @property
     def budget(self) -> Budget:
@@ -283,72 +297,6 @@ class NonPrivate(Baseline):
     def certified(self, *fit: Any, **more: Any) -> Certificate:
         exact = super().certified(*fit, **more)
         return replace(exact, private=False, noise=NO_NOISE)
-
-
-@dataclass(frozen=True, repr=False)
-class MeasureThenInference(Counted):
-    """A private measure, then ordinary inference that takes its sample for data.
-
-    Mechanism, sensitivity and cost are those of `measure`: "histogram" (`ThresholdedHistogram`) or
-    "hierarchy" (`PrivateMeasure`), with these cells. Its `points` points per time are then the
-    people of the same dynamics as in `NonPrivate`: post-processing, which costs nothing.
-    """
-
-    _: KW_ONLY
-    measure: str = "histogram"
-    particles: int = 256
-    steps: int = 60
-
-    @property
-    def _first(self) -> Counted:
-        """What is measured."""
-        kind = _MEASURES[self.measure]
-        return kind(**{part.name: getattr(self, part.name) for part in fields(kind)})
-
-    @property
-    def counts_people(self) -> bool:
-        return self._first.counts_people
-
-    def main(self, public: Public, others: list[Event]) -> Planned:
-        return self._first.main(public, others)
-
-    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
-        sample = self._first.made(guard, task, people).particles
-        return inferred(list(sample), task, self.particles, self.steps)
-
-    def certified(self, *fit: Any, **more: Any) -> Certificate:
-        return self._first.certified(*fit, **more)
-
-    def check(self) -> None:
-        super().check()
-        if self.measure not in _MEASURES:
-            raise InputError(f"measure must be 'histogram' or 'hierarchy', not '{self.measure}'")
-        self._first.check()
-
-
-def inferred(clouds: Sequence[Floats], task: Task, particles: int, steps: int) -> Marginals:
-    """Mean-field Langevin dynamics on T clouds (n_i, d) of the unit cube.
-
-    Points of a time have equal weights; a time without any has one in the middle.
-    """
-    times, dimensions, rng = len(clouds), clouds[0].shape[1], task.rng
-    when = task.public.axis.times
-    most = max(1, *(len(cloud) for cloud in clouds))
-    centres, parts = np.full((times, most, dimensions), 0.5), np.zeros((times, most))
-    for i, cloud in enumerate(clouds):
-        centres[i, : len(cloud)] = cloud
-        parts[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
-    state, _ = run(
-        middle(times, particles, dimensions, rng),
-        exact_moments(centres, parts),
-        gradient_schedule(steps, TIME_COUPLING, dimensions),
-        Fixed.between(np.diff(unit_time(when, when))),
-        rng,
-    )
-    mixture = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.mixture)
-    mass = np.asarray(state.mass, np.float64)
-    weights = mass / mass.sum(axis=1, keepdims=True)
-    return Marginals(mixture.particles, weights, mixture.bandwidth, mixture.bandwidth, {})
 
 
 def exact_moments(centres: Floats, weights: Floats) -> MomentSource:

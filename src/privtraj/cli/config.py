@@ -57,7 +57,8 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    if path.suffix.lower() not in SUFFIXES:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
         raise InputError(
             f"the configuration '{path.name}' is neither TOML nor YAML: its name must end in "
             + " or ".join(SUFFIXES)
@@ -70,21 +71,29 @@ def _parsed(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except UnicodeError:
         raise InputError(f"the file '{path}' is not text in UTF-8: save it as UTF-8") from None
-    if path.suffix.lower() == ".toml":
-        import tomllib
-
-        try:
-            if _DOTTED.search(_QUOTED.sub("k", text)):  # which take tomllib quadratic time
-                raise ValueError("too deep")
-            values: Any = bounded(tomllib.loads(text))
-        except (ValueError, RecursionError) as error:
-            where = re.search(r"at line (\d+)", str(error))
-            raise _malformed(path, "TOML", where and where[1]) from None
-    else:
-        values = _yaml(text, path)
+    try:
+        values: Any = bounded(_toml(text) if suffix == ".toml" else _yaml(text, path))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        kind = "TOML" if suffix == ".toml" else "YAML"
+        line = re.search(r"at line (\d+)", str(error))
+        where = f" near line {line[1]}" if line else ""
+        raise InputError(
+            f"'{path}' is not valid {kind}{where}: every line gives one choice, once, and text is "
+            "in quotes"
+        ) from None
     if not isinstance(values, dict):
         raise InputError(f"'{path}' has no choices: it must have lines such as epsilon: 1.0")
     return values
+
+
+def _toml(text: str) -> Any:
+    import tomllib
+
+    if _DOTTED.search(_QUOTED.sub("k", text)):  # which take tomllib quadratic time
+        raise ValueError("too deep")
+    return tomllib.loads(text)
 
 
 def _yaml(text: str, path: Path) -> Any:
@@ -94,8 +103,8 @@ def _yaml(text: str, path: Path) -> Any:
         raise InputError(
             f"PyYAML is needed to read '{path}': run pip install 'privtraj[yaml]', or use TOML"
         ) from None
+    depth = 0
     try:
-        depth = 0
         for event in yaml.parse(text, yaml.SafeLoader):  # before anything is made of it
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
@@ -103,14 +112,11 @@ def _yaml(text: str, path: Path) -> Any:
                 raise ValueError("too deep")
             if getattr(event, "anchor", None):
                 raise InputError(f"'{path}' has an anchor or an alias, & or *: write the value out")
-        tree = yaml.compose(text, yaml.SafeLoader)
-        values = bounded(yaml.safe_load(text))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
+        values = yaml.safe_load(text)
+        _refuse_ambiguous(yaml.compose(text, yaml.SafeLoader), path)
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise _malformed(path, "YAML", mark and mark.line + 1) from None
-    _refuse_ambiguous(tree, path)
+        raise ValueError(f"at line {mark.line + 1}" if mark else "") from None
     return values
 
 
@@ -130,14 +136,6 @@ def _refuse_ambiguous(node: Any, path: Path, in_columns: bool = False) -> None:
             raise InputError(f"'{word}' among the values of columns in '{path}' must be in quotes")
 
 
-def _malformed(path: Path, kind: str, line: object) -> InputError:
-    where = f" near line {line}" if line else ""
-    return InputError(
-        f"'{path}' is not valid {kind}{where}: every line gives one choice, once, and text is in "
-        "quotes"
-    )
-
-
 def _checked(name: str, value: Any, path: Path) -> Any:
     kind = OPTIONS[name].kind
     parts: dict[str, Any] = {"": value}
@@ -148,7 +146,11 @@ def _checked(name: str, value: Any, path: Path) -> Any:
         parts = {x: [form.get(k) for k in ("low", "high", "values")] for x, form in forms.items()}
     elif name == "csv" and isinstance(value, dict):
         parts = {str(word): setting for word, setting in value.items()}
-    left = [part for part, inside in parts.items() if _placeholders(inside)]
+    left = []
+    for part, inside in parts.items():
+        words = inside if isinstance(inside, list) else [inside]
+        if any(isinstance(word, str) and _PLACEHOLDER.fullmatch(word) for word in words):
+            left.append(part)
     if left:
         where = f" for {listed(left)}" if left != [""] else ""
         raise InputError(
@@ -159,12 +161,6 @@ def _checked(name: str, value: Any, path: Path) -> Any:
     except ValueError:
         raise InputError(f"{name} in '{path}' must be {kind.must}") from None
     return path.parent / plain if isinstance(plain, Path) else plain
-
-
-def _placeholders(value: Any) -> list[str]:
-    """Those of the template that are left in a value."""
-    parts = value if isinstance(value, list) else [value]
-    return [part for part in parts if isinstance(part, str) and _PLACEHOLDER.fullmatch(part)]
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,18 +219,16 @@ def page(head: Sequence[str], options: Mapping[str, Any], path: str | os.PathLik
 
 def _tables(name: str, forms: Mapping[str, Any], toml: bool) -> list[str]:
     """A line for each column, and in YAML one before them."""
-    if not toml:
-        return [f"{name}:", *(f"  {quoted(k)}: {_table(form, ': ')}" for k, form in forms.items())]
-    keys = (key if re.fullmatch(r"[\w-]+", key, re.ASCII) else quoted(key) for key in forms)
-    tables = (_table(form, " = ") for form in forms.values())
-    return [f"{name}.{key} = {table}" for key, table in zip(keys, tables, strict=True)]
-
-
-def _table(form: Any, sign: str) -> str:
-    if not isinstance(form, Mapping):
-        return _written(form, flat=True)
-    inside = (f"{word}{sign}{_written(setting, flat=True)}" for word, setting in form.items())
-    return f"{{ {', '.join(inside)} }}"
+    sign, lines = " = " if toml else ": ", [] if toml else [f"{name}:"]
+    for key, form in forms.items():
+        said = _written(form, flat=True)
+        if isinstance(form, Mapping):
+            inside = (f"{word}{sign}{_written(part, flat=True)}" for word, part in form.items())
+            said = f"{{ {', '.join(inside)} }}"
+        bare = toml and re.fullmatch(r"[\w-]+", key, re.ASCII)
+        start = f"{name}." if toml else "  "
+        lines.append(f"{start}{key if bare else quoted(key)}{sign}{said}")
+    return lines
 
 
 def comment(paragraph: str) -> list[str]:

@@ -12,7 +12,7 @@ from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
-from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, changed
+from privtraj.cli.options import DECLARED, FILE, GROUPS, OPTIONS, Group, arguments, changed
 from privtraj.cli.results import even_times, write_paths
 from privtraj.recipe import BOOLEAN, OLD_NAMES, Option
 
@@ -57,7 +57,6 @@ def settled(args: argparse.Namespace) -> argparse.Namespace:
     Group("before anything is spent", _LOOKS, "a look that only you may see"),
     *GROUPS,
     *_OLD,
-    usage="privtraj fit DATA [options]",
     configured=True,
 )
 def fit(args: argparse.Namespace, console: Console) -> int:
@@ -132,7 +131,8 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
     file, show = _ledger(args), console.progress("fitting")
-    model = synthesizer.fit(snapshots, ledger=file, new_people=args.new_people, progress=show)
+    known = {"new_people": args.new_people, "declared": _declared(args)}
+    model = synthesizer.fit(snapshots, ledger=file, progress=show, **known)
     if not processes.is_first():  # every process has the model now; the first one writes it
         return model, {}
     # The budget is spent now: the model goes to disk before anything else can fail.
@@ -165,11 +165,13 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
     """What will fit, after all checks that need no record: that choices go together, and that files
     can be written."""
+    from privtraj.privacy.certificate import check_declared
     from privtraj.privacy.events import check_budget
 
     check_table(args)
     shared.require(vars(args), "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
+    check_declared(_declared(args))
     if args.paths is None and (args.n is not None or args.at is not None):
         raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
     if args.seed is not None and not args.not_private:
@@ -217,6 +219,11 @@ def check_table(args: argparse.Namespace) -> None:
             "be public knowledge, because a range taken from the data would reveal its earliest "
             "and latest people"
         )
+
+
+def _declared(args: argparse.Namespace) -> dict[str, str]:
+    said = {option.name: getattr(args, option.name) for option in DECLARED}
+    return {name: words for name, words in said.items() if words is not None}
 
 
 def _ledger(args: argparse.Namespace) -> LedgerFile | None:

@@ -125,6 +125,7 @@ COLUMNS = Kind('a table for each, such as columns.sex = { kind = "category", val
                plain=_columns)
 CSV = Kind('settings of a CSV file, such as csv.decimal = ","', plain=_settings,
            typed={"nargs": "+", "action": _Settings, "metavar": ("SETTING", "SETTING")})
+LINE = Kind("one line of text, in quotes", plain=lambda value: TEXT.read(_plain(value)))
 CONDITIONS = Kind('a list of columns with their value, such as ["sex=F"]', plain=several(TEXT),
                   typed={"action": "append", "metavar": "COL=VALUE"})
 
@@ -197,6 +198,13 @@ _DATA = (
 )
 _NOT_PRIVATE = Option("not_private", BOOLEAN, default=False, about=
                       "write a result that is not private all the same (needed with a seed)")
+DECLARED = (
+    Option("title", LINE, "name of the release", example="Growth of children, 2024"),
+    Option("controller", LINE, "who is responsible for the data", example="County Clinic"),
+    Option("purpose", LINE, "what the release is for", example="teaching"),
+    Option("date", LINE, "date of the release", example="2026-11-30"),
+    Option("contact", LINE, "whom to ask about it", example="privacy@clinic.example"),
+)
 _LEDGER = (
     Option("ledger", FILE, example="clinic.ledger", about=
            "file that records the budget before anything is released; fits on it add up"),
@@ -249,6 +257,7 @@ PRIVACY = tuple(replace(one, kind=KIND) if one.name == "measure" else one for on
 GROUPS = (
     Group("data", _DATA, "the columns to use, and what is public about them"),
     Group("privacy", (*PRIVACY, _NOT_PRIVATE), "what the result may reveal of a person"),
+    Group("declared", DECLARED, "what the certificate says in your words, signed and not checked"),
     Group("ledger", _LEDGER, "for more than one fit on the same people"),
     Group("motion", MOTION, "how people move, which costs no privacy"),
     Group("output", _OUTPUT, "what to write"),

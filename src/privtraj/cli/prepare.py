@@ -36,7 +36,6 @@ _LOOKED = "names and kinds of columns and, of CSV, how numbers and dates are wri
 @shared.command(
     Group("data", (OPTIONS["data"], OPTIONS["query"]), _LOOKED),
     Group("output", (_OUT, *writing())),
-    usage="privtraj init DATA [-o FILE] [options]",
 )
 def init(args: argparse.Namespace, console: Console) -> None:
     """Write a commented configuration for fit to fill in, without showing any of the data.
@@ -193,7 +192,6 @@ def _of_records(group: Group) -> Group:
     Group("configuration", (_CONFIG,), "all of the options below, in a file"),
     *(_of_records(each) for each in GROUPS if each.title in ("data", "privacy", "advanced")),
     Group("output", (OPTIONS["json"],)),
-    usage="privtraj check DATA [options]",
     configured=True,
 )
 def check(args: argparse.Namespace, console: Console) -> int:

@@ -18,8 +18,6 @@ from privtraj.recipe import BOOLEAN, Option, one_of, whole
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
 
-# Paths ----------------------------------------------------------------------------------------
-
 # fmt: off
 _WHICH = (
     MODEL,
@@ -55,7 +53,6 @@ _PATHS_OUT = changed("out", "file to write: .csv, .parquet, .arrow, .geojson (.t
     Group("data", _WHICH),
     Group("output", (_PATHS_OUT, *writing())),
     Group("advanced", _HOW),
-    usage="privtraj sample MODEL --out FILE [options]",
 )
 def sample(args: argparse.Namespace, console: Console) -> None:
     """Draw synthetic trajectories from a model; this costs no privacy, however often.
@@ -83,13 +80,14 @@ def sampled(
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
+    from privtraj.columns.kinds import of_tables
     from privtraj.export.files import check_paths
 
     at = even_times(model, args.at) if args.times is None else args.times
     count = len(model.times if at is None else at)
-    shown = [not column.of for column in model.columns]
-    names = tuple(name for name, kept in zip(model.features, shown, strict=True) if kept)
-    check_paths(args.out, names, model.bounds[shown], count)
+    known = of_tables(model.columns)
+    names = tuple(column.name for column in known)
+    check_paths(args.out, names, [column.domain for column in known], count)
     how = {name: getattr(args, name) for name in ("seed", "interpolation", "coupling", "branching")}
     how["observation_noise"] = not args.no_observation_noise
     how |= {name: conditions(getattr(args, name), name) for name in ("where", "at_start")}
@@ -136,13 +134,9 @@ def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[s
     }
 
 
-# A page ---------------------------------------------------------------------------------------
-
-
 @shared.command(
     *(MODEL, changed("out", "page to write: .html", short="-o")),
     *writing(),
-    usage="privtraj report MODEL -o FILE.html [options]",
 )
 def report(args: argparse.Namespace, console: Console) -> None:
     """Write a model as one page to look at in a browser; costs no privacy.
@@ -163,8 +157,6 @@ def report(args: argparse.Namespace, console: Console) -> None:
     text = f"Written: {args.out}\nTo look at it, open {args.out} in a browser"
     console.result({"command": "report", **values}, text)
 
-
-# A comparison with raw data -------------------------------------------------------------------
 
 # fmt: off
 _COMPARED = (
@@ -193,7 +185,6 @@ _SCORES = (
 @shared.command(
     Group("data", _COMPARED),
     Group("output", _SCORES),
-    usage="privtraj evaluate MODEL TABLE [options]",
 )
 def evaluate(args: argparse.Namespace, console: Console) -> None:
     """Compare a model with raw data, for those who may see them; not for release.

@@ -57,6 +57,7 @@ class Command:
         words = {"description": about, "epilog": rest or None, **self.words}
         added = commands.add_parser(self.run.__name__, help=about, **words)
         added.set_defaults(run=self.run)
+        typed = [added.prog]  # what a command line needs, without all that it may have
         if self.actions:
             below = added.add_subparsers(dest="action", metavar="ACTION", required=True)
             for action in self.actions:
@@ -72,10 +73,15 @@ class Command:
                 if option.placed:
                     nargs = "?" if self.configured or not option.needed else None
                     group.add_argument(option.name, nargs=nargs, **shown)
+                    typed.append(str(option.metavar))
                     continue
                 flags = [option.short, option.flag] if option.short else [option.flag]
                 shown["default"] = None if self.configured else option.default
                 group.add_argument(*flags, dest=option.name, **shown)
+                if option.needed and not self.configured:
+                    typed.append(f"{flags[0]} {shown['metavar']}")
+        if self.has and added.usage is None:
+            added.usage = " ".join([*typed, "[options]"])
 
 
 def command(

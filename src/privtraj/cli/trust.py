@@ -21,15 +21,12 @@ if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
 
-# Whether a certificate is right ---------------------------------------------------------------
-
 
 @shared.command(
     MODEL,
     changed("certificate", "certificate that came beside it, as .json"),
     Option("key", FILE, "public key that must have signed it, as .pub"),
     OPTIONS["json"],
-    usage="privtraj verify MODEL [--certificate FILE] [--key FILE]",
 )
 def verify(args: argparse.Namespace, console: Console) -> None:
     """Check that a model file is whole and that its certificate belongs to it and adds up.
@@ -87,9 +84,6 @@ def verified(
     return model, recomputed
 
 
-# Signatures -----------------------------------------------------------------------------------
-
-
 @shared.command(
     replace(MODEL, needed="", about=f"{MODEL.about}; the signature is put into it"),
     changed("certificate", "its certificate beside it, as .json, to sign as well"),
@@ -141,8 +135,6 @@ def sign(args: argparse.Namespace, console: Console) -> None:
     console.result(values, f"signed {' and '.join(files)}\nby the key {key}")
 
 
-# What was spent -------------------------------------------------------------------------------
-
 _LEDGER = (
     Option(
         "ledger", FILE, "ledger that fit has written", metavar="FILE", placed=True, needed="one"
@@ -193,8 +185,6 @@ def _ledger_file(args: argparse.Namespace) -> LedgerFile:
 
     return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
 
-
-# Attacks --------------------------------------------------------------------------------------
 
 VIOLATED = 1
 LEAST_RUNS = 20

@@ -11,10 +11,9 @@ time range are required and never inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,18 +23,16 @@ from privtraj.base import formats, processes
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis, as_user_times, written_times
-from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Column, of_tables
 from privtraj.data import sql, tables
 from privtraj.data.arrow import to_column
 from privtraj.data.dialect import DATE, UnreadableCells
-from privtraj.data.public import PublicInputs, declared_axis, declaring
+from privtraj.data.public import PublicInputs, declaring
 from privtraj.data.records import (
     Records,
     cells_of,
     check_same_kind,
     moments_of,
-    numbers_of,
     rows_of,
 )
 from privtraj.domain.domain import Domain, Plot
@@ -50,7 +47,7 @@ from privtraj.privacy.certificate import (
     STATED,
 )
 from privtraj.privacy.events import Person
-from privtraj.privacy.rows import PublicShape, Rows
+from privtraj.privacy.guard import PublicShape, Rows
 
 G = TypeVar("G")  # a kind of guard
 QUOTED = "line breaks inside of quoted cells are meant, and every quotation mark is closed"
@@ -69,6 +66,8 @@ class Snapshots:
     domain: public, where people can be at all; it decides nothing about records.
     stated: what the guarantee takes on the steward's word, for the certificate.
     checked: what was seen to be true of the records before anything is released.
+    features: d names.  bounds: (d, 2) low and high of each, in data units.  axes: which of them are
+    numbers, and which categories.
 
     All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest`
     lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
@@ -83,6 +82,15 @@ class Snapshots:
     stated: tuple[str, ...] = ()
     domain: Domain | None = None
     checked: tuple[str, ...] = ()
+    features: tuple[str, ...] = field(init=False)
+    bounds: Floats = field(init=False)
+    axes: Axes = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(column.name for column in self.columns))
+        bounds = frozen(np.array([column.domain for column in self.columns]))
+        object.__setattr__(self, "bounds", bounds)
+        object.__setattr__(self, "axes", Axes.of(self.columns))
 
     @classmethod
     @declaring
@@ -127,24 +135,9 @@ class Snapshots:
         return cls._build(rows, public, stated)
 
     @classmethod
+    @declaring
     def from_arrays(
-        cls,
-        times: Any,
-        points: Any,
-        *,
-        bounds: Any = None,
-        columns: Any = None,
-        bins: Any = None,
-        time_range: Any = None,
-        features: Sequence[str] | None = None,
-        person: Any = None,
-        one_per_person: str = "error",
-        records_per_person: int = 1,
-        one_per_bin: bool = True,
-        missing: str = "refuse",
-        seed: int | None = None,
-        domain: Any = None,
-        same_person: str = "exact",
+        cls, times: Any, points: Any, *, person: Any = None, **declared: Any
     ) -> Snapshots:
         """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
 
@@ -177,33 +170,20 @@ class Snapshots:
             kept as they are, wherever they are: what is released is the same as without it, and
             cells outside are left out of what is made of that.
         """
-        if columns is None:
-            cells = numbers_of(points)
-            declared = declared_columns(bounds, features, len(cells))
-        else:
-            named = of_tables(declared_columns(bounds, features, columns=columns))
-            cells = cells_of(points, [column.name for column in named])
-            declared = declared_columns(bounds, features, len(cells), columns)
-        public = PublicInputs(
-            declared,
-            declared_axis(bins, time_range),
-            "time",
-            person is not None,
-            one_per_person=one_per_person,
-            records_per_person=records_per_person,
-            one_per_bin=one_per_bin,
-            missing=missing,
-            seed=seed,
-            domain=domain,
-            same_person=same_person,
-        )
+        names = declared.get("features")
+        if names is None:
+            forms = (declared.get("bounds"), declared.get("columns"))
+            names = [name for form in forms if isinstance(form, Mapping) for name in form]
+        cells = cells_of(points, [names] if isinstance(names, str) else list(names))
+        who = None if person is None else "person"
+        public = PublicInputs.declared(time="time", person=who, n_features=len(cells), **declared)
         whose = None if person is None else to_column(person, "person")
         given = Records.of(moments_of(times), cells, whose, public)
         return cls._build(rows_of(given, public), public)
 
     @classmethod
     def _build(cls, rows: Rows, public: PublicInputs, stated: tuple[str, ...] = ()) -> Snapshots:
-        whose = public.has_person
+        whose = public.person is not None
         return cls(
             public.axis,
             public.columns,
@@ -227,19 +207,9 @@ class Snapshots:
         return self.axis.datetime
 
     @property
-    def features(self) -> tuple[str, ...]:
-        """d names."""
-        return tuple(map(attrgetter("name"), self.columns))
-
-    @property
     def declared(self) -> tuple[Column, ...]:
         """The columns as the user has them: without flags, which are made of what is missing."""
         return of_tables(self.columns)
-
-    @cached_property
-    def bounds(self) -> Floats:
-        """(d, 2) low and high of each feature, in data units."""
-        return frozen(np.array(list(map(attrgetter("domain"), self.columns))))
 
     @cached_property
     def plot(self) -> Plot | None:
@@ -260,11 +230,6 @@ class Snapshots:
     def n_features(self) -> int:
         """d, the number of features."""
         return len(self.columns)
-
-    @cached_property
-    def axes(self) -> Axes:
-        """Which of the columns are numbers, and which categories."""
-        return Axes.of(self.columns)
 
     @property
     def shape(self) -> PublicShape:
@@ -325,18 +290,15 @@ class Snapshots:
 
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
     """The records, left in the database that holds them where that is possible."""
-    kinds, dialect, table = public.cell_kinds, public.dialect, None
-    columns, unread = list(kinds), None
+    kinds, dialect, columns = public.cell_kinds, public.dialect, list(public.cell_kinds)
     try:
         remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
         if remote is None:
             table = tables.read_columns(source, columns, kinds, dialect)
     except UnreadableCells as error:
-        unread = error
-    if unread is not None:
-        if unread.name == public.time_name and unread.reads_as is not None:
-            check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
-        raise unread
+        if error.name == public.time_name and error.reads_as is not None:
+            check_same_kind(error.reads_as == DATE, public.axis.datetime, error.name)
+        raise
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
             from privtraj.data import sql_rows  # which needs Ibis

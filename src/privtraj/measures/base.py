@@ -25,7 +25,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis
-from privtraj.columns.kinds import Axes
+from privtraj.columns.kinds import Axes, Column
 from privtraj.domain.domain import Plot
 from privtraj.measures.windows import Resolution
 from privtraj.motion.diffusions import Brownian
@@ -33,9 +33,8 @@ from privtraj.motion.process import Reference
 from privtraj.motion.reference import USUAL, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, LaplaceCounts, Person
-from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
+from privtraj.privacy.guard import CellCounts, Guard, Laplace, PublicShape, Release
 from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_laplace
-from privtraj.privacy.rows import PublicShape
 from privtraj.recipe import Recipe
 
 HEAD_COUNT = "people per time"
@@ -51,6 +50,10 @@ class Public(Protocol):
     @property
     def axis(self) -> TimeAxis:
         """Times."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As they are declared."""
 
     @property
     def axes(self) -> Axes:

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,8 +41,9 @@ from privtraj.motion.memories import LAGS, Correlations, correlation_along, smoo
 from privtraj.motion.process import Reference
 from privtraj.motion.reference import Inertia
 from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, people_moved
-from privtraj.privacy.guard import KINDS, Guard, LagTable, Laplace, Release
+from privtraj.privacy.guard import Guard, Laplace, Release
 from privtraj.privacy.noise import EPSILON_RANGE
+from privtraj.privacy.pairs import KINDS, LagTable
 
 PERSISTENCE = "how people persist"
 
@@ -197,12 +198,11 @@ class Persistence:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        given = {name: np.array(values[name], np.float64) for name in _FIELDS}
-        smooth = given.pop("smooth").astype(np.int64)
-        return cls(**given, smooth=smooth)
+        given: dict[str, Any] = {name: np.array(values[name], np.float64) for name in _FIELDS}
+        return cls(**given | {"smooth": given["smooth"].astype(np.int64)})
 
 
-_FIELDS = ("lags", "pairs", "correlations", "error", "lasting", "fresh", "memory", "smooth")
+_FIELDS = tuple(one.name for one in fields(Persistence))
 
 
 def is_persistence(value: Any, features: int) -> bool:
@@ -255,108 +255,67 @@ def fit_persistence(
     shares = weights / np.where(total > 0, total, 1)
     possible = shares.sum(axis=1) > 0
     counts, lags, shares = counts[possible], lags[possible], shares[possible]
-    features = [
-        _Feature(counts[:, k], noise_variance, lags, shares) for k in range(counts.shape[1])
-    ]
-    family = _Family.all()
-    smooth, lasting, fresh, memory = map(
-        np.array, zip(*(feature.fit(family) for feature in features), strict=True)
-    )
-    measured = zip(*(feature.measured() for feature in features), strict=True)
-    correlations, error = (np.stack(of, axis=1) for of in measured)
-    return Persistence(
-        (lags * shares).sum(axis=1),
-        counts.sum(axis=2).mean(axis=1),
-        correlations,
-        error,
-        lasting,
-        fresh,
-        memory,
-        smooth,
-    )
-
-
-class _Family(NamedTuple):
-    """C members of the family, and minus the log of how likely each is beforehand.
-
-    smooth, lasting, fresh, memory: (C,) each.
-    """
-
-    smooth: Ints
-    lasting: Floats
-    fresh: Floats
-    memory: Floats
-    unlikely: Floats
-
-    @classmethod
-    def all(cls) -> Self:
-        """Those that are tried."""
-        away = [np.linspace(-_REACH, _REACH, count) for count in _GRID]
-        smooth, *units = (of.ravel() for of in np.meshgrid([1, 0], *away, indexing="ij"))
-        logs = [m + width * z for z, (m, width) in zip(units, _PRIOR, strict=True)]
-        parts = np.exp([logs[0], logs[1], np.zeros_like(logs[0])])
-        lasting, fresh, _ = parts / parts.sum(axis=0)
-        unlikely = np.square(units).sum(axis=0) / 2 + _SMOOTHNESS * (1 - smooth)
-        return cls(smooth.astype(np.int64), lasting, fresh, np.exp(logs[2]), unlikely)
-
-    def correlation(self, lags: Floats) -> Floats:
-        """rho (C, ...) at lags (...)."""
-        smooth, lasting, fresh, memory = (of.reshape(-1, *[1] * lags.ndim) for of in self[:4])
-        return lasting + (1 - lasting - fresh) * _kernel(lags / memory, smooth == 1)
-
-
-class _Feature:
-    """Noisy numbers (L, 4) of one feature, and the lags (L, n) of their pairs with shares (L, n)"""
-
-    def __init__(self, counts: Floats, noise_variance: float, lags: Floats, shares: Floats) -> None:
-        self.counts, self.noise_variance = counts, noise_variance
-        self.lags, self.shares = lags, shares
-        all_kinds = counts.sum(axis=0)
-        middle = (all_kinds[3] + all_kinds[1] / 2) / max(float(all_kinds.sum()), 1.0)
-        self.table = _table_of_kinds(float(np.clip(middle, *_MIDDLES)))
-
-    def kinds(self, rho: Floats) -> Floats:
-        """pi (..., 4)."""
-        return np.stack([np.interp(rho, _CORRELATIONS, column) for column in self.table.T], axis=-1)
-
-    def unlikeliness(self, pi: Floats) -> Floats:
-        """Minus the log likelihood (..., L) of shares (..., L, 4), with N as it suits them best.
-
-        counts are N pi, with the variance of noise and of so many pairs: Gaussian, of covariance
-        A - n pi pi^T, A = s^2 + n diag(pi), n the noisy number of pairs. By Sherman and Morrison
-        the least of its quadratic form over N is that of A alone; its determinant is |A| (1 - n a).
-        """
-        pairs = np.maximum(self.counts.sum(axis=-1), 1.0)
-        each = self.noise_variance + pairs[:, None] * pi
-        a, b = (pi**2 / each).sum(axis=-1), (pi * self.counts / each).sum(axis=-1)
-        c = (self.counts**2 / each).sum(axis=-1)
-        size = np.log(each).sum(axis=-1) + np.log(1 - pairs * a)
-        doubled: Floats = c - np.maximum(b, 0.0) ** 2 / a + size
-        return doubled / 2
-
-    def fit(self, family: _Family) -> tuple[int, float, float, float]:
-        """The member (smooth, lasting, fresh, memory): k as is likelier, and means of the rest."""
-        pi = self.kinds(family.correlation(self.lags))  # (C, L, n, 4)
-        mean = (pi * self.shares[..., None]).sum(axis=2)
-        unlikely = self.unlikeliness(mean).sum(axis=-1) + family.unlikely
-        likely = np.exp(unlikely.min() - unlikely)
-        smooth = int(likely[family.smooth == 1].sum() >= likely[family.smooth == 0].sum())
-        weights = np.where(family.smooth == smooth, likely, 0.0)
-        weights /= weights.sum()
-        memory = math.exp(weights @ np.log(family.memory))
-        return smooth, float(weights @ family.lasting), float(weights @ family.fresh), memory
-
-    def measured(self) -> tuple[Floats, Floats]:
-        """Correlations (L,), each from its own bin, and their standard errors.
-
-        Mean and deviation of what the numbers leave possible, all correlations being alike before.
-        """
-        rho = np.linspace(-0.99, 0.99, 199)
-        unlikely = self.unlikeliness(self.kinds(rho)[:, None, :])  # (199, L)
-        weights = np.exp(unlikely.min(axis=0) - unlikely)
+    # members (C,) of the family, what they say at the lags (C, L, n), how unlikely each is
+    away = [np.linspace(-_REACH, _REACH, count) for count in _GRID]
+    smooth, *units = (of.ravel() for of in np.meshgrid([1, 0], *away, indexing="ij"))
+    logs = [m + width * z for z, (m, width) in zip(units, _PRIOR, strict=True)]
+    parts = np.exp([logs[0], logs[1], np.zeros_like(logs[0])])
+    lasting, fresh, _ = parts / parts.sum(axis=0)
+    unlikely = np.square(units).sum(axis=0) / 2 + _SMOOTHNESS * (1 - smooth)
+    members = (smooth.astype(np.int64), lasting, fresh, np.exp(logs[2]))
+    each, last, new, memory = (of.reshape(-1, 1, 1) for of in members)
+    said = last + (1 - last - new) * _kernel(lags / memory, each == 1)
+    fitted, measured, errors = [], [], []
+    rho = np.linspace(-0.99, 0.99, 199)
+    for seen in counts.swapaxes(0, 1):  # (L, 4) of one feature
+        kinds = seen.sum(axis=0)
+        middle = (kinds[3] + kinds[1] / 2) / max(float(kinds.sum()), 1.0)
+        table = _table_of_kinds(float(np.clip(middle, *_MIDDLES))).T
+        pi = np.stack([np.interp(said, _CORRELATIONS, column) for column in table], axis=-1)
+        mean = (pi * shares[..., None]).sum(axis=2)
+        against = _unlikeliness(seen, noise_variance, mean).sum(axis=-1) + unlikely
+        fitted.append(_likeliest(against, *members))
+        # of each bin by itself: what its numbers leave possible, all correlations alike before
+        pi = np.stack([np.interp(rho, _CORRELATIONS, column) for column in table], axis=-1)
+        against = _unlikeliness(seen, noise_variance, pi[:, None, :])  # (199, L)
+        weights = np.exp(against.min(axis=0) - against)
         weights /= weights.sum(axis=0)
-        mean = rho @ weights
-        return mean, np.sqrt(((rho[:, None] - mean) ** 2 * weights).sum(axis=0))
+        measured.append(rho @ weights)
+        off = (rho[:, None] - measured[-1]) ** 2
+        errors.append(np.sqrt((off * weights).sum(axis=0)))
+    found = dict(zip(("smooth", "lasting", "fresh", "memory"), np.array(fitted).T, strict=True))
+    found["smooth"] = found["smooth"].astype(np.int64)
+    pairs = counts.sum(axis=2).mean(axis=1)
+    at = (lags * shares).sum(axis=1)
+    return Persistence(at, pairs, np.stack(measured, axis=1), np.stack(errors, axis=1), **found)
+
+
+def _unlikeliness(counts: Floats, noise_variance: float, pi: Floats) -> Floats:
+    """Minus the log likelihood (..., L) of shares (..., L, 4), with N as it suits them best.
+
+    counts (L, 4) are N pi, with the variance of noise and of so many pairs: Gaussian, of covariance
+    A - n pi pi^T, A = s^2 + n diag(pi), n the noisy number of pairs. By Sherman and Morrison
+    the least of its quadratic form over N is that of A alone; its determinant is |A| (1 - n a).
+    """
+    pairs = np.maximum(counts.sum(axis=-1), 1.0)
+    each = noise_variance + pairs[:, None] * pi
+    a, b = (pi**2 / each).sum(axis=-1), (pi * counts / each).sum(axis=-1)
+    c = (counts**2 / each).sum(axis=-1)
+    size = np.log(each).sum(axis=-1) + np.log(1 - pairs * a)
+    doubled: Floats = c - np.maximum(b, 0.0) ** 2 / a + size
+    return doubled / 2
+
+
+def _likeliest(
+    unlikely: Floats, smooth: Ints, lasting: Floats, fresh: Floats, memory: Floats
+) -> tuple[float, float, float, float]:
+    """Of members (C,), (smooth, lasting, fresh, memory): k as is likelier, means of the rest."""
+    likely = np.exp(unlikely.min() - unlikely)
+    best = int(likely[smooth == 1].sum() >= likely[smooth == 0].sum())
+    weights = np.where(smooth == best, likely, 0.0)
+    weights /= weights.sum()
+    kept = math.exp(weights @ np.log(memory))
+    return best, float(weights @ lasting), float(weights @ fresh), kept
 
 
 _CORRELATIONS = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 201))  # closer towards the ends

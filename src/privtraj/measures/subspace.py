@@ -54,9 +54,8 @@ from privtraj.base.space import Slabs
 from privtraj.measures.base import Marginals
 from privtraj.motion.process import Reference, least_action
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
-from privtraj.privacy.guard import Gaussian, Guard, Release
+from privtraj.privacy.guard import Gaussian, Guard, Projection, Release
 from privtraj.privacy.ledger import calibrate_gaussian
-from privtraj.privacy.rows import Projection
 
 if TYPE_CHECKING:
     import jax

@@ -145,10 +145,8 @@ def as_points(paths: Floats) -> Floats:
 
 
 def randomly_coupled(paths: Any, *, seed: int = 0) -> Floats:
-    """Paths (n, T, d) with the same marginals and no memory: each time is shuffled by itself.
-
-    Who is absent, where a path is nan, stays so.
-    """
+    """Paths (n, T, d) with the same marginals and no memory: each time is shuffled by itself, and
+    who is absent, where a path is nan, stays so."""
     array = partial_paths(paths).copy()
     rng = np.random.default_rng(seed)
     for i in range(array.shape[1]):
@@ -159,12 +157,8 @@ def randomly_coupled(paths: Any, *, seed: int = 0) -> Floats:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """W2 to the people at a time that was left out; lower is better.
-
-    value: of the prediction.  previous, next: of the real people at the neighbouring times.
-    midpoint: of the displacement interpolation of these real neighbours, a strong reference that
-    no private method has.
-    """
+    """W2 to the people at a time that was left out: of the prediction (value), of the real people
+    at the neighbouring times, and of the displacement interpolation of these (midpoint)."""
 
     time: float
     value: float
@@ -226,13 +220,9 @@ def two_sample_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning
     """How well a classifier tells them apart: its AUC on synthetic and real people (n, d), (k, d),
     the chance that a synthetic person it has not seen looks more synthetic than a real one.
 
-    0.5 is best: they cannot be told apart by this classifier, which is ridge regression on the
-    features, their products, and random Fourier features of two widths. 1 means told apart always.
-    Mean over five folds of stratified cross-validation; equally many people of both kinds, at most
-    1,000, drawn at random. Under equal distributions it scatters around 0.5 by about
-    0.5 / sqrt(people of a kind), and can fall below.
-
-    columns: of points in the unit cube, if some are categories, which are then one-hot encoded.
+    Ridge regression on the features, their products, and random Fourier features of two widths;
+    mean over five folds of stratified cross-validation, of equally many people of both kinds, at
+    most 1,000.  columns: if some are categories, which are then one-hot encoded.
     """
     from scipy.stats import rankdata
 

@@ -142,11 +142,9 @@ def evaluate(
 
     table, holdout: files or tables with the model's columns; the hold-out holds other people, who
     were not in the fit. Without it, half of the table's people stand in for it, and the other half
-    is what everything is compared with.  person: column that says whose record it is; people with
-    records at several times then allow scores of whole paths, and those with two records, at
-    times of their own, the correlation of these.  csv: how CSV files are written, as
-    `Snapshots.from_table` has it.  Everything is in shares of the model's box. The
-    same seed gives the same result.
+    is what everything is compared with.  person: column that says whose record it is, for scores of
+    whole paths and of pairs of records.  csv: how CSV files are written, as `Snapshots.from_table`
+    has it.  Everything is in shares of the model's box. The same seed gives the same result.
     """
 
     def within(start: int, stop: int) -> Callable[[float], None]:

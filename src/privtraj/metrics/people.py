@@ -1,9 +1,7 @@
 """Worth n people: quality in a unit that everybody understands.
 
 A release is worth n people if the raw records of n real people at each time would be as far from
-the population as it is, in average squared W2 over times. That is about where people are, each
-column and all together; it says nothing of rare values, of shares of categories or of how people
-move. Plans, reports and evaluations all speak of this number.
+the population as it is, in average squared W2 over times; docs/metrics.md says what it leaves out.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from privtraj.base.space import TimeAxis, hat_functions, nearest_bin
 from privtraj.data import sql
 from privtraj.data.dialect import DATE, Dialect, UnreadableCells
 from privtraj.data.public import PublicInputs
-from privtraj.data.records import FaultCount, check_infinite
+from privtraj.data.records import FaultCount, check
 from privtraj.data.records import Records as TableRecords
 from privtraj.metrics.columns import correlation, unit_points
 from privtraj.metrics.distances import as_points
@@ -109,9 +109,7 @@ def read_records(
     the model's columns say may be missing.
     """
     axis = TimeAxis(model.numeric_times, model.datetime, model.knots[[0, -1]])
-    public = PublicInputs(
-        model.columns, axis, model.time_name, person is not None, person, dialect=Dialect.of(csv)
-    )
+    public = PublicInputs(model.columns, axis, model.time_name, person, dialect=Dialect.of(csv))
     names = (model.time_name, *(column.name for column in public.asked))
     if person in names:
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
@@ -134,7 +132,7 @@ def read_records(
     if len(read.times):
         check_times(read.datetime)
     cells = np.column_stack([read.times, read.points])
-    check_infinite(FaultCount.of(np.isinf(cells), names))
+    check("infinite", FaultCount.of(np.isinf(cells), names))
     codes, ids = read.people or (np.arange(len(cells)), None)
     needed = [True, *(not column.missing for column in public.asked)]
     whole = ~np.isnan(cells[:, needed]).any(axis=1) & (codes >= 0)
@@ -204,7 +202,7 @@ def memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
 
 
 def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
-    """The same of whole paths (n, T, d): root mean square distance over times."""
+    """`memorisation` of whole paths (n, T, d): root mean square distance over times."""
     x, y = path_pair(synthetic, training)
     z, y = path_pair(holdout, y)
     return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
@@ -286,16 +284,14 @@ def compare_repeated(
     """
     at, first = np.unique(readings, return_index=True)
     near, pairs, lags = [], [], []
-    reference, fresh = sides
     for side in sides:
-        nearest = np.searchsorted((at[1:] + at[:-1]) / 2, side.moments)
+        near.append(np.searchsorted((at[1:] + at[:-1]) / 2, side.moments))
         found = _pairs(side.people, side.moments)
-        found = found[nearest[found[:, 0]] < nearest[found[:, 1]]]
-        if len(np.unique(side.people[found])) < _LEAST_PEOPLE:
+        pairs.append(found[near[-1][found[:, 0]] < near[-1][found[:, 1]]])
+        lags.append(np.diff(side.moments[pairs[-1]], axis=1)[:, 0])
+        if len(np.unique(side.people[pairs[-1]])) < _LEAST_PEOPLE:
             return None
-        near.append(nearest)
-        pairs.append(found)
-        lags.append(side.moments[found[:, 1]] - side.moments[found[:, 0]])
+    reference, fresh = sides
     cuts = np.unique(np.quantile(lags[0], np.arange(1, _CLASSES) / _CLASSES))
     count = len(cuts) + 1
     classes, others = (np.searchsorted(cuts, each) for each in lags)

@@ -72,10 +72,8 @@ def cloud_scores(
 
     fresh: T clouds of other real people, for the floor; without them a random half of the real
     people at each time stands in, and the other half is the reference.  bounds: (d, 2) the public
-    box, the unit cube unless given; scores of distance are in units of the data.  columns: what the
-    d coordinates of points in the unit cube mean, where some are categories: these have scores of
-    their own, and distances are those of the numbers.  Of large clouds a random part is compared:
-    1,000 people in exact transport, 10,000 elsewhere.
+    box, the unit cube unless given.  columns: what the coordinates of points in the unit cube mean,
+    where some are categories.  Of large clouds a random part is compared (`Metric.most`).
     """
     rng = np.random.default_rng(seed)
     sides = _sides(cloud, synthetic, real, fresh, rng)
@@ -99,10 +97,7 @@ def path_scores(
     """Scores of synthetic paths (n, T, d) against true paths (k, T, d).
 
     fresh, columns: as for `cloud_scores`.  times: (T,) of the readings, even unless given.
-    The ceiling of the path-space W2 and of all scores of movement, changes and persistence is the
-    true marginals coupled at random, so that it shows the coupling; the others have paths of
-    uniform points. Paths may be nan where people are absent: then only scores that know about
-    absence are there.
+    Where people are absent, and their paths nan, only scores that know about absence are there.
     """
     rng = np.random.default_rng(seed)
     more = None if fresh is None else [fresh]

@@ -7,6 +7,8 @@ how people move included: the reference process, and what is public about featur
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +28,7 @@ from privtraj.columns.kinds import Axes, decoded
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
 from privtraj.model.paths import Paths
-from privtraj.model.record import Record, contradiction, digest, read, write
+from privtraj.model.record import Record, contradiction, packed, read, write
 from privtraj.model.sampler import How, Sampler
 from privtraj.motion.couplings import CouplingName, Couplings
 from privtraj.motion.curves import Carried
@@ -188,7 +190,9 @@ class TrajectoryModel(Record):
         """Of everything in the model, its certificate too, but for the places of this hash and of
         a signature there."""
         unsealed = replace(self.certificate, model_sha256=None, signature=None)
-        return digest(replace(self, certificate=unsealed))
+        header, _ = packed(replace(self, certificate=unsealed))
+        text = json.dumps(header, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def sealed(self) -> TrajectoryModel:
         """The model with its own hash on its certificate, and no signature."""

@@ -22,9 +22,9 @@ import json
 import math
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -158,18 +158,18 @@ class Fault(ValueError):
 class Field(NamedTuple):
     """A field of a file's header.
 
-    write: what a file says of a record; `LEFT_OUT` for nothing, of a field that files may lack.
-    read: fields of the record, by what a file says and by those that were read before; any of
-    `WRONG` for what no record has.  fault: what is said of a file then.
+    fault: what is said of a file in which it is not as it has to be.
+    read: whether what a file says can be the field of the record, given those that were read before
+    it; or the fields that it makes; any of `WRONG` for what no record has.
+    write: what a file says of a record, if not its field; None for nothing, if `optional`.
     """
 
-    write: Callable[[Record], Any]
-    read: Callable[[Any, Values], Values]
     fault: str
+    read: Callable[[Any, Values], Any]
+    write: Callable[[Record], Any] | None = None
     optional: bool = False
 
 
-LEFT_OUT = object()
 WRONG = (InputError, AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
@@ -177,8 +177,10 @@ def packed(record: Record) -> tuple[Values, dict[str, bytes]]:
     """The header of a file, and its arrays as members."""
     header: Values = {"format": FORMAT}
     for name, one in FIELDS.items():
-        value = one.write(record)
-        if value is not LEFT_OUT:
+        value = getattr(record, name) if one.write is None else one.write(record)
+        if hasattr(value, "to_dict"):
+            value = value.to_dict() if getattr(value, "can_be_written", True) else None
+        if not (value is None and one.optional):
             header[name] = value
     members, header["sha256"] = {}, {}
     for name, (attribute, _) in ARRAYS.items():
@@ -188,12 +190,6 @@ def packed(record: Record) -> tuple[Values, dict[str, bytes]]:
         header["sha256"][f"{name}.npy"] = hashlib.sha256(data).hexdigest()
     header["certificate"] = record.certificate.to_dict()
     return header, members
-
-
-def digest(record: Record) -> str:
-    """SHA-256 of all that a file holds."""
-    text = json.dumps(packed(record)[0], sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(record: Record, path: str | Path, *, force: bool) -> None:
@@ -273,29 +269,24 @@ def arrays_of(members: dict[str, bytes]) -> dict[str, NDArray[Any]]:
     """The arrays, if they are all there are and fit each other; a `ValueError` otherwise."""
     if members.keys() - {"model.json", "model.sha256"} != {f"{name}.npy" for name in ARRAYS}:
         raise ValueError("other arrays")
-    arrays = {name: _array(members[f"{name}.npy"]) for name in ARRAYS}
+    arrays: dict[str, NDArray[Any]] = {}
     lengths: dict[str | int, int] = {}
     for name, (_, dimensions) in ARRAYS.items():
-        if arrays[name].ndim != len(dimensions):
-            raise ValueError("another number of dimensions")
-        for dimension, length in zip(dimensions, arrays[name].shape, strict=True):
+        data = members[f"{name}.npy"]
+        said = _NPY.match(data)
+        if said is None or said.end() != 10 + int.from_bytes(data[8:10], "little"):
+            raise ValueError("not an array of numbers")
+        dtype = np.dtype(said[1].decode())
+        shape = tuple(int(length) for length in said[3].split(b",") if length.strip())
+        if math.prod(shape) * dtype.itemsize != len(data) - said.end():
+            raise ValueError("another size than stated")
+        for dimension, length in zip(dimensions, shape, strict=True):
             known = dimension if isinstance(dimension, int) else length
             if length == 0 or lengths.setdefault(dimension, known) != length:
                 raise ValueError("lengths that do not fit")
+        values = np.frombuffer(data, dtype, offset=said.end())
+        arrays[name] = values.reshape(shape, order="F" if said[2] == b"True" else "C").copy("K")
     return arrays
-
-
-def _array(data: bytes) -> NDArray[Any]:
-    """An array of numbers that fills its member exactly."""
-    said = _NPY.match(data)
-    if said is None or said.end() != 10 + int.from_bytes(data[8:10], "little"):
-        raise ValueError("not an array of numbers")
-    dtype = np.dtype(said[1].decode())
-    shape = tuple(int(length) for length in said[3].split(b",") if length.strip())
-    if math.prod(shape) * dtype.itemsize != len(data) - said.end():
-        raise ValueError("another size than stated")
-    values = np.frombuffer(data, dtype, offset=said.end())
-    return values.reshape(shape, order="F" if said[2] == b"True" else "C").copy("K")
 
 
 def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Values:
@@ -320,11 +311,13 @@ def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     for name, one in FIELDS.items():
         if name in header:
             try:
-                known |= one.read(header[name], known)
+                made = one.read(header[name], known)
             except Fault:
                 raise
             except WRONG:
-                raise Fault(one.fault) from None
+                made = False
+            _require(made, one.fault)
+            known |= made if isinstance(made, dict) else {name: header[name]}
     return known
 
 
@@ -333,28 +326,20 @@ def _require(holds: Any, fault: str) -> None:
         raise Fault(fault)
 
 
-def _as_is(name: str, fault: str, holds: Callable[[Any, Values], Any]) -> Field:
-    """A field that is the same in a file as in a record."""
-
-    def read(value: Any, known: Values) -> Values:
-        _require(holds(value, known), fault)
-        return {name: value}
-
-    return Field(attrgetter(name), read, fault)
-
-
 def _is_name(name: Any, _: Values | None = None) -> bool:
     return isinstance(name, str) and len(name) <= LONGEST_NAME
 
 
-def _is_kind_of_times(datetime: Any, known: Values) -> bool:
-    farthest = _FARTHEST if datetime is True else np.inf
-    return isinstance(datetime, bool) and bool(np.abs(known["knots"]).max() <= farthest)
+def _is_plain(value: Any) -> bool:
+    """None, a number, or a list of such."""
+    if isinstance(value, list):
+        return all(one is None or (is_number(one) and abs(one) <= 1e300) for one in value)
+    return _is_plain([value])
 
 
 def _read_features(names: Any, known: Values) -> Values:
     bounds = known["bounds"]
-    fits = isinstance(names, list) and len(names) == len(bounds)
+    fits = isinstance(names, list | tuple) and len(names) == len(bounds)
     _require(fits, "it has other features than bounds")
     _require(all(map(_is_name, names)), "its names cannot be read")
     _require(len(set(names)) == len(names), "two of its features have one name")
@@ -379,7 +364,7 @@ def _write_columns(record: Record) -> Any:
     for one in record.columns:
         if type(one) is not Number or one.missing or one.fixed:
             return list(map(kinds.to_dict, record.columns))
-    return LEFT_OUT
+    return None
 
 
 def _moving(known: Values) -> tuple[tuple[str, ...], Floats]:
@@ -397,20 +382,11 @@ def _read_domain(value: Any, known: Values) -> Values:
 def _good_diagnostics(value: Any, known: Values) -> bool:
     if not isinstance(value, dict):
         return False
-    features, persistence = len(known["bounds"]), value.get("persistence")
-    return (
-        all(_is_number_or_none(value.get(name)) for name in _NUMBERS)
-        and all(_is_list_or_none(value.get(name)) for name in _LISTS)
-        and ("persistence" not in value or is_persistence(persistence, features))
-    )
-
-
-def _is_number_or_none(value: Any) -> bool:
-    return value is None or (is_number(value) and abs(value) <= 1e300)
-
-
-def _is_list_or_none(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(map(_is_number_or_none, value)))
+    numbers, lists = [value.get(name) for name in _NUMBERS], [value.get(name) for name in _LISTS]
+    plain = _is_plain(numbers) and all(one is None or type(one) is list for one in lists)
+    forgets = value.get("persistence")
+    known_well = "persistence" not in value or is_persistence(forgets, len(known["bounds"]))
+    return plain and all(map(_is_plain, lists)) and known_well
 
 
 def _read_motion(value: Any, known: Values) -> Values:
@@ -436,7 +412,7 @@ def _read_motion(value: Any, known: Values) -> Values:
 def _write_motion(record: Record) -> Any:
     plain = not record.curves and record.constraints == NONE and record.growth is None
     if plain and record.reference == Brownian(record.diffusivity):
-        return LEFT_OUT
+        return None
     return {
         "curves": record.curves,
         "reference": record.reference.to_dict(),
@@ -445,48 +421,26 @@ def _write_motion(record: Record) -> Any:
     }
 
 
-def _write_recipe(record: Record) -> Any:
-    recipe = record.recipe
-    return LEFT_OUT if recipe is None or not recipe.can_be_written else recipe.to_dict()
-
-
+# fmt: off
 FIELDS: dict[str, Field] = {  # in the order in which they are read
-    "diffusivity": _as_is(
-        "diffusivity",
-        "its diffusivity cannot be read",
-        lambda value, _: is_number(value) and 0 <= value <= _WIDEST**2,
-    ),
-    "datetime": _as_is("datetime", "its times are no dates, or no numbers", _is_kind_of_times),
-    "cloud_size": _as_is(
-        "cloud_size",
-        "its cloud size cannot be",
-        lambda value, known: (
-            is_whole(value) and 1 <= value <= 16 * known["particles"].shape[1] + 4096
-        ),
-    ),
-    "features": Field(attrgetter("features"), _read_features, "its bounds are none"),
-    "time_name": _as_is("time_name", "its names cannot be read", _is_name),
-    "columns": Field(_write_columns, _read_columns, "its columns cannot be read", True),
-    "domain": Field(
-        lambda record: LEFT_OUT if record.domain is None else record.domain.to_dict(),
-        _read_domain,
-        "its domain cannot be used",
-        True,
-    ),
-    "recipe": Field(
-        _write_recipe,
-        lambda value, _: {"recipe": Recipe.from_dict(value)},
-        "its recipe cannot be read",
-        True,
-    ),
-    "settings": _as_is(
-        "settings",
-        "its settings cannot be read",
-        lambda value, _: isinstance(value, dict) and isinstance(value.get("measure", ""), str),
-    ),
-    "diagnostics": _as_is("diagnostics", "its diagnostics cannot be read", _good_diagnostics),
-    "motion": Field(_write_motion, _read_motion, "how its people move cannot be read", True),
+    "diffusivity": Field("its diffusivity cannot be read",
+        lambda value, _: is_number(value) and 0 <= value <= _WIDEST**2),
+    "datetime": Field("its times are no dates, or no numbers", lambda value, known:
+        isinstance(value, bool) and (not value or np.abs(known["knots"]).max() <= _FARTHEST)),
+    "cloud_size": Field("its cloud size cannot be", lambda value, known:
+        is_whole(value) and 1 <= value <= 16 * known["particles"].shape[1] + 4096),
+    "features": Field("its bounds are none", _read_features),
+    "time_name": Field("its names cannot be read", _is_name),
+    "columns": Field("its columns cannot be read", _read_columns, _write_columns, True),
+    "domain": Field("its domain cannot be used", _read_domain, optional=True),
+    "recipe": Field("its recipe cannot be read",
+        lambda value, _: {"recipe": Recipe.from_dict(value)}, optional=True),
+    "settings": Field("its settings cannot be read", lambda value, _:
+        isinstance(value, dict) and isinstance(value.get("measure", ""), str)),
+    "diagnostics": Field("its diagnostics cannot be read", _good_diagnostics),
+    "motion": Field("how its people move cannot be read", _read_motion, _write_motion, True),
 }
+# fmt: on
 
 
 # What a certificate says of it ------------------------------------------------------------------
@@ -502,7 +456,7 @@ def contradiction(record: Record) -> str | None:
     public, times, knots = record.certificate.public_inputs, record.numeric_times, record.knots
     declared = {column.name: column.public_inputs() for column in of_tables(record.columns)}
     if public.get("bounds") != declared:
-        plain = _write_columns(record) is LEFT_OUT
+        plain = _write_columns(record) is None
         return f"its {'bounds' if plain else 'columns'} are not the public ones"
     if public.get(DOMAIN) != (None if record.domain is None else record.domain.public_inputs()):
         return "its domain is not the public one"
@@ -527,16 +481,20 @@ def contradiction(record: Record) -> str | None:
     bin_times = public.get("bin times")
     lengths = {len(times), windows, len(bin_times) if isinstance(bin_times, list) else windows}
     for people in (record.diagnostics.get("people_per_time"), public.get(PUBLIC_COUNTS)):
-        if people is not None and not (_is_list_or_none(people) and len(people) in lengths):
+        listed = isinstance(people, list) and _is_plain(people)
+        if people is not None and not (listed and len(people) in lengths):
             return "its numbers of people are of other times"
     measure, steps = record.settings.get("measure"), record.settings.get("steps", 0)
     if (known := find(measure)) is not None:
         planned = known.most_releases(int(steps) if is_whole(steps) else 0)
+        made: Counter[str] = Counter()
         for entry in record.certificate.ledger:
+            name = entry["what"].partition(": ")[0]
+            made[name] += entry["times"]
             weight = entry.get("weight", 0)  # of a person: as many numbers of each feature
             even = weight > 0 and weight % len(record.bounds) == 0
             whole = entry["what"] != PERSISTENCE or even
-            if not (whole and entry["times"] <= planned.get(entry["what"], 0)):
+            if not (whole and made[name] <= planned.get(name, 0)):
                 return "its ledger holds what such a fit does not release"
     return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import SAMPLING_RATE, Certificate
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import calibrate_noise
-from privtraj.privacy.sampling import SamplingGuard
 from privtraj.recipe import Recipe
 from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -68,7 +67,6 @@ class SampledGradients(Gradients):
     def gradients(
         self, guard: Guard, people: Floats, settings: GradientSettings, rng: np.random.Generator
     ) -> PrivateGradients:
-        assert isinstance(guard, SamplingGuard)
         z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1
         sampled = guard.at_rate(self.rate)
         paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
@@ -82,8 +80,6 @@ class SampledSynthesizer(TrajectorySynthesizer):
     steps: their number, which must not follow from the data: steps of different numbers have loss
         curves of different shapes.  Other settings: as of `TrajectorySynthesizer`.
     """
-
-    guard_class: ClassVar[type[Guard]] = SamplingGuard
 
     _: KW_ONLY
     measure: Literal["gradients"] = "gradients"

@@ -59,8 +59,7 @@ from privtraj.privacy.events import (
     check_adjacency,
 )
 from privtraj.privacy.guard import Guard
-from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_scale
-from privtraj.privacy.sampling import SamplingGuard
+from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned, calibrate_scale
 from privtraj.recipe import check_public_counts
 
 Watch = Callable[[Floats], None]
@@ -223,7 +222,14 @@ class PaperSynthesizer:
         shares: of the warm start, if there is one, and of every phase: K rho^2 / tau^2, its part of
             the squared loss, is in proportion to them. Without, noises keep their ratios.
         """
-        quiet = self if shares is None else self._shared(shares)
+        quiet = self
+        if shares is not None:
+            parts = [(part.steps, 1.0) for part in self._warm_starts()]
+            parts += [(phase.iterations, phase.rho) for phase in self.phases]
+            if len(shares) != len(parts) or not all(share > 0 for share in shares):
+                raise InputError(f"{len(parts)} positive shares are needed: warm starts, phases")
+            pairs = zip(parts, shares, strict=True)
+            quiet = self._with_noise([rho * math.sqrt(k / share) for (k, rho), share in pairs])
         released = quiet.events()
         counts = [part for part in released if isinstance(part[0], LaplaceCounts)]
         sums = [part for part in released if part not in counts]
@@ -233,14 +239,6 @@ class PaperSynthesizer:
         noises = [part.noise for part in quiet._warm_starts()]
         noises += [phase.tau for phase in quiet.phases]
         return quiet._with_noise([each / factor for each in noises])
-
-    def _shared(self, shares: Sequence[float]) -> PaperSynthesizer:
-        parts = [(part.steps, 1.0) for part in self._warm_starts()]
-        parts += [(phase.iterations, phase.rho) for phase in self.phases]
-        if len(shares) != len(parts) or not all(share > 0 for share in shares):
-            raise InputError(f"{len(parts)} positive shares are needed: warm starts, phases")
-        pairs = zip(parts, shares, strict=True)
-        return self._with_noise([rho * math.sqrt(steps / share) for (steps, rho), share in pairs])
 
     def _with_noise(self, noises: Sequence[float]) -> PaperSynthesizer:
         """A copy with these noises of warm starts, then of phases."""
@@ -271,7 +269,9 @@ class PaperSynthesizer:
             )
         if self.times is not None:
             self.times.check(snapshots.n_times)
-        given = self._given(snapshots.n_times)
+        given: Any = self.public_counts  # one for each time
+        if is_number(given):
+            given = [given] * snapshots.n_times
         if given is not None:
             check_public_counts(given, self.adjacency, snapshots.n_times)
         events = self.events(snapshots.records_per_person, snapshots.together)
@@ -283,9 +283,10 @@ class PaperSynthesizer:
                 f"these phases cost an epsilon of {cost:.3g}: raise tau, or take fewer"
             )
         budget = (max(cost, LEAST_EPSILON) * SLACK_ROOM, self.delta, self.adjacency)
-        ledger = Ledger(*budget, BudgetPlan.of(events))
+        plan = BudgetPlan(tuple(Planned(*event) for event in events))
+        ledger = Ledger(*budget, plan)
         source = noise.source_for(self.seed)
-        guard = snapshots.guarded(SamplingGuard, ledger, source)
+        guard = snapshots.guarded(Guard, ledger, source)
         counted = given is None
         people = head_count(guard, self.count_epsilon) if counted else public_people(given)
         rng = np.random.default_rng(self.seed)
@@ -294,13 +295,28 @@ class PaperSynthesizer:
         state = at(begin[part.times], self.sigma / self.side)
         for phase in self.phases:
             state = self._run(phase, part, state, snapshots, rng, progress, watch)
-        return self._model(snapshots, ledger, source, people, part, state)
-
-    def _given(self, n_times: int) -> Any:
-        """Public numbers of people, one for each time, if there are any."""
-        if is_number(self.public_counts):
-            return [self.public_counts] * n_times
-        return self.public_counts
+        public: dict[str, Any] = snapshots.public_inputs()
+        if given is not None:
+            public[PUBLIC_COUNTS] = given
+        if self.times is not None:
+            public[DRAWN_TIMES] = [str(t) for t in snapshots.bin_times[part.times]]
+        particles = np.asarray(state.mixture.particles, dtype=np.float64)
+        return assemble(
+            snapshots,
+            particles,
+            np.full(particles.shape[:2], 1 / self.m),
+            times=snapshots.times[part.times],
+            bandwidth=np.full(len(particles), self.sigma / self.side),
+            diffusivity=self.phases[-1].tau / self.side**2,
+            certificate=certify(ledger, public_inputs=public, private_noise=source.private),
+            cloud_size=self.m,
+            settings={
+                "recipe": "paper",
+                "phases": [asdict(phase) for phase in self.phases],
+                **{name: getattr(self, name) for name in ("m", "C", "lam", "sigma", "side")},
+            },
+            diagnostics={"people_per_time": people.tolist()},
+        )
 
     def _begin(
         self, guard: Guard, people: Floats, snapshots: Snapshots, rng: np.random.Generator
@@ -320,9 +336,7 @@ class PaperSynthesizer:
         points = to_unit(self.start, snapshots.bounds)
         return points[rng.integers(len(points), size=shape[:2])]
 
-    def _taking_part(
-        self, guard: SamplingGuard, people: Floats, rng: np.random.Generator
-    ) -> TakingPart:
+    def _taking_part(self, guard: Guard, people: Floats, rng: np.random.Generator) -> TakingPart:
         """Everybody, or a sample of the times, which is drawn and paid for here."""
         every = np.arange(guard.n_times)
         if self.times is None:
@@ -366,38 +380,6 @@ class PaperSynthesizer:
         steps = plain_schedule(phase, float(gaps.mean()))
         return run(state, gradients, steps, fixed, rng, progress, plain_step)[0]
 
-    def _model(
-        self,
-        snapshots: Snapshots,
-        ledger: Ledger,
-        source: noise.Source,
-        people: Floats,
-        part: TakingPart,
-        state: State,
-    ) -> TrajectoryModel:
-        particles = np.asarray(state.mixture.particles, dtype=np.float64)
-        public: dict[str, Any] = snapshots.public_inputs()
-        if self.public_counts is not None:
-            public[PUBLIC_COUNTS] = self._given(snapshots.n_times)
-        if self.times is not None:
-            public[DRAWN_TIMES] = [str(t) for t in snapshots.bin_times[part.times]]
-        return assemble(
-            snapshots,
-            particles,
-            np.full(particles.shape[:2], 1 / self.m),
-            times=snapshots.times[part.times],
-            bandwidth=np.full(len(particles), self.sigma / self.side),
-            diffusivity=self.phases[-1].tau / self.side**2,
-            certificate=certify(ledger, public_inputs=public, private_noise=source.private),
-            cloud_size=self.m,
-            settings={
-                "recipe": "paper",
-                "phases": [asdict(phase) for phase in self.phases],
-                **{name: getattr(self, name) for name in ("m", "C", "lam", "sigma", "side")},
-            },
-            diagnostics={"people_per_time": people.tolist()},
-        )
-
     def check(self) -> None:
         """Refuse settings that cannot be used."""
         if not self.phases:
@@ -420,7 +402,7 @@ class TakingPart(NamedTuple):
     """
 
     times: NDArray[np.int64]
-    guard: SamplingGuard
+    guard: Guard
     people: Floats
     ends: Floats | None = None
 

@@ -58,10 +58,8 @@ def private_means(guard: Guard, people: ArrayLike, noise_multiplier: float) -> F
     """
     total, d = _released(guard, people), guard.n_features
     middle = np.full((guard.n_times, d), 0.5)
-    clip = np.full(guard.n_times, math.sqrt(d) / 2)
-    sums = guard.ask(
-        Release(ClippedSums(offsets, np.float32(middle), clip), Gaussian(noise_multiplier), MEANS)
-    )
+    question = ClippedSums(offsets, np.float32(middle), np.full(guard.n_times, math.sqrt(d) / 2))
+    sums = guard.ask(Release(question, Gaussian(noise_multiplier), MEANS))
     return np.clip(middle + sums / total[:, None], 0, 1)
 
 
@@ -80,24 +78,18 @@ def private_medians(guard: Guard, people: ArrayLike, noise_multiplier: float, st
     before it: then the median was passed, whatever the width of the people, which nobody knows
     beforehand. The answer is the average over the last third of the steps. Ten steps are enough.
     """
-    _check_at_least_one(steps=steps)
-    total = _released(guard, people)
+    total = _released(guard, people, steps)
     theta = np.full((guard.n_times, guard.n_features), 0.5)
     eta = np.full(guard.n_times, math.sqrt(guard.n_features) / 4)
     clip, before, path = np.ones(guard.n_times), np.zeros_like(theta), []
     for _ in range(steps):
-        sums = guard.ask(
-            Release(
-                ClippedSums(directions, np.float32(theta), clip),
-                Gaussian(noise_multiplier),
-                MEDIANS,
-            )
-        )
+        question = ClippedSums(directions, np.float32(theta), clip)
+        sums = guard.ask(Release(question, Gaussian(noise_multiplier), MEDIANS))
         eta = np.where((sums * before).sum(axis=1) < 0, eta / 2, eta)
         theta = np.clip(theta + (eta / total)[:, None] * sums, 0, 1)
         before = sums
         path.append(theta)
-    return np.mean(path[-_settled(steps) :], axis=0)
+    return np.mean(path[-max(1, steps // AVERAGED) :], axis=0)
 
 
 def directions(points: jax.Array, theta: jax.Array) -> jax.Array:
@@ -132,14 +124,6 @@ class Centres(NamedTuple):
     radius: jax.Array  # (...) longest move that a person asks for
 
 
-class _Reading(NamedTuple):
-    """What a release says of the clusters, in units of the cube and of people."""
-
-    shift: Floats  # (T, k, d) sum of y - centre, each limited to the radius
-    size: Floats  # (T, k) number of people
-    inertia: Floats  # (T, k) sum of |y - centre|^2, each limited to the radius
-
-
 def private_clusters(
     guard: Guard, people: ArrayLike, k: int, noise_multiplier: float, steps: int
 ) -> Clusters:
@@ -157,24 +141,31 @@ def private_clusters(
     spread are averages over that last third. Eight steps are enough for a few clusters, twelve for
     six or more.
     """
-    _check_at_least_one(steps=steps, k=k)
-    total, d = _released(guard, people), guard.n_features
+    total, times, d = _released(guard, people, min(steps, k)), guard.n_times, guard.n_features
     farthest = math.sqrt(d) / 2
-    centres = np.tile(0.5 + FIRST_CENTRES * _even_offsets(k, d), (guard.n_times, 1, 1))
-    radius = np.full(guard.n_times, farthest * k ** (-1 / d))
+    centres = np.tile(0.5 + FIRST_CENTRES * _even_offsets(k, d), (times, 1, 1))
+    radius, clip = np.full(times, farthest * k ** (-1 / d)), np.full(times, CLUSTER_CLIP)
+    noise = Gaussian(noise_multiplier)
     floor = np.maximum(
         SIGNIFICANT_DEVIATIONS * CLUSTER_CLIP * noise_multiplier, SMALLEST_SHARE * total / k
     )
     ways = _even_offsets(1 + steps * k, d)[1:].reshape(steps, k, d)  # the first has no direction
-    settled, kept = _settled(steps), []
+    settled, kept = max(1, steps // AVERAGED), []
     for step in range(steps):
-        reading = _read(guard, centres, radius, noise_multiplier)
-        centres = _moved(centres, reading, floor)
-        spread = _spread(reading, total, radius)
+        single = Centres(jnp.asarray(centres, jnp.float32), jnp.asarray(radius, jnp.float32))
+        question = ClippedSums(cluster_vectors, single, clip)
+        sums = guard.ask(Release(question, noise, CLUSTERS)).reshape(times, k, d + 2)
+        unit, size = radius[:, None], sums[:, :, d]  # (T, k) people
+        shift = unit[:, :, None] * sums[:, :, :d]  # (T, k, d) of y - centre, and its square:
+        inertia = unit**2 * (sums[:, :, d + 1] + size / 2)
+        held = np.maximum(size, floor[:, None])
+        centres = np.clip(centres + shift / held[:, :, None], 0, 1)
+        most = np.maximum(radius**2 / d, MIN_SPREAD**2)
+        spread = np.sqrt(np.clip(inertia.sum(axis=1) / (total * d), MIN_SPREAD**2, most))
         if step < steps - settled:
-            _relocate(centres, reading, floor, ways[step])
+            _relocate(centres, size, inertia, floor, ways[step])
         else:
-            kept.append((centres, reading.size, spread**2))
+            kept.append((centres, size, spread**2))
         radius = np.clip(REACH * math.sqrt(d) * spread, SHRINK * radius, farthest)
     places, sizes, variance = (np.mean(part, axis=0) for part in zip(*kept, strict=True))
     return Clusters(places, on_simplex(sizes / total[:, None]), np.sqrt(variance))
@@ -198,35 +189,9 @@ def cluster_vectors(points: jax.Array, centres: Centres) -> jax.Array:
     return (mine[:, :, None] * parts[:, None, :]).reshape(points.shape[0], -1)
 
 
-def _read(guard: Guard, centres: Floats, radius: Floats, noise_multiplier: float) -> _Reading:
-    times, k, d = centres.shape
-    single = Centres(jnp.asarray(centres, jnp.float32), jnp.asarray(radius, jnp.float32))
-    clip = np.full(times, CLUSTER_CLIP)
-    sums = guard.ask(
-        Release(ClippedSums(cluster_vectors, single, clip), Gaussian(noise_multiplier), CLUSTERS)
-    )
-    parts, unit = sums.reshape(times, k, d + 2), radius[:, None]
-    size = parts[:, :, d]
-    return _Reading(
-        shift=unit[:, :, None] * parts[:, :, :d],
-        size=size,
-        inertia=unit**2 * (parts[:, :, d + 1] + size / 2),
-    )
-
-
-def _moved(centres: Floats, reading: _Reading, floor: Floats) -> Floats:
-    size = np.maximum(reading.size, floor[:, None])
-    return np.clip(centres + reading.shift / size[:, :, None], 0, 1)
-
-
-def _spread(reading: _Reading, total: Floats, radius: Floats) -> Floats:
-    """(T,) sqrt( inertia / (people d) ), which cannot be more than radius / sqrt(d)."""
-    d = reading.shift.shape[2]
-    variance = reading.inertia.sum(axis=1) / (total * d)
-    return np.sqrt(np.clip(variance, MIN_SPREAD**2, np.maximum(radius**2 / d, MIN_SPREAD**2)))
-
-
-def _relocate(centres: Floats, reading: _Reading, floor: Floats, ways: Floats) -> None:
+def _relocate(
+    centres: Floats, sizes: Floats, inertias: Floats, floor: Floats, ways: Floats
+) -> None:
     """Move centres that are of little use into the clusters with the largest inertia, in place.
 
     Of little use are clusters below the floor; where there are none, one of the pair that is
@@ -235,8 +200,8 @@ def _relocate(centres: Floats, reading: _Reading, floor: Floats, ways: Floats) -
     would be significant.  ways: (k, d) directions of splits. Released numbers decide all of it.
     """
     for i, places in enumerate(centres):
-        size = np.maximum(reading.size[i], 0)
-        inertia = np.where(size >= 2 * floor[i], np.maximum(reading.inertia[i], 0), 0)
+        size = np.maximum(sizes[i], 0)
+        inertia = np.where(size >= 2 * floor[i], np.maximum(inertias[i], 0), 0)
         free = np.flatnonzero(size < floor[i]).tolist() or _merged(places, size, inertia)
         for j, way in zip(free, ways, strict=False):
             crowd = np.argmax(inertia)
@@ -293,16 +258,17 @@ def mixture_particles(
     return np.asarray(fold(noisy), dtype=np.float64)
 
 
-def _released(guard: Guard, people: ArrayLike) -> Floats:
-    """People (T,) to divide by: a released number may be zero or less, where nobody is."""
+def _released(guard: Guard, people: ArrayLike, steps: int = 1) -> Floats:
+    """People (T,) to divide by: a released number may be zero or less, where nobody is.
+
+    steps: or clusters, of which there must be one at least.
+    """
+    if steps < 1:
+        raise InputError(f"steps and clusters must be at least 1, not {steps}")
     total = np.asarray(people, dtype=np.float64)
     if total.shape != (guard.n_times,) or not np.isfinite(total).all():
         raise InputError(f"people must be {guard.n_times} finite numbers, one for each time bin")
     return np.maximum(total, 1)
-
-
-def _settled(steps: int) -> int:
-    return max(1, steps // AVERAGED)
 
 
 def _even_offsets(n: int, d: int) -> Floats:
@@ -312,9 +278,3 @@ def _even_offsets(n: int, d: int) -> Floats:
         g = (1 + g) ** (1 / (d + 1))
     steps = np.arange(n)[:, None] * g ** -np.arange(1.0, d + 1)
     return np.mod(0.5 + steps, 1.0) - 0.5
-
-
-def _check_at_least_one(**numbers: int) -> None:
-    for name, value in numbers.items():
-        if value < 1:
-            raise InputError(f"{name} must be at least 1, not {value}")

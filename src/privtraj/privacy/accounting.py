@@ -3,22 +3,16 @@
 Every event is dominated by a pair of laws (P, Q) (`events`), whose privacy loss is log P/Q under P.
 Losses of adaptively composed events add up as independent variables, and
     delta(eps) = E_P[ (1 - e^{eps - loss})_+ ].
-
-Gaussian sums.  Together they are mu-GDP, mu^2 = sum (sensitivity / noise multiplier)^2, and
+Gaussian sums together are mu-GDP, mu^2 = sum (sensitivity / noise multiplier)^2, and
     delta_mu(eps) = Phi(-eps / mu + mu / 2) - e^eps Phi(-eps / mu - mu / 2),   any real eps.
-
-Randomised responses of e, to which Laplace counts and opaque events come down (`events`).  The loss
-is +e with probability e^e / (1 + e^e), else -e.
-
-With delta = 0 nothing may be lost to rounding: whether eps covers all responses, sum n_i e_i,
-is decided on the very rationals that the floats are.
-
-All of these together, with L running over the sums of the responses' losses, p_L their
+Laplace counts and opaque events come down to randomised responses, with a loss of +e with
+probability e^e / (1 + e^e), else -e. With L running over the sums of their losses, p_L their
 probabilities, and d the probability that some event reveals all, 1 - d = prod (1 - d_i):
     delta(eps) = d + (1 - d) sum_L p_L delta_mu(eps - L).
-
-Pairs without a closed form, those of sampled sums and chosen times, are put on a grid, with all of
-the above as one more distribution beside them (`pld`). Its error is on the safe side.
+With delta = 0 nothing may be lost to rounding: whether eps covers all responses, sum n_i e_i, is
+decided on the very rationals that the floats are. Pairs without a closed form, those of sampled
+sums and chosen times, are put on a grid, with all of the above as one more distribution beside them
+(`pld`). Its error is on the safe side.
 
 Slack.  An event whose noise is drawn within total variation s of the stated noise adds s to the
 distance between the real transcript and the ideal one, whatever the data and adaptively. For real
@@ -58,10 +52,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -71,7 +65,7 @@ from scipy.special import erfcx, ndtr
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
 from privtraj.privacy import pld
-from privtraj.privacy.events import Adjacency, Event, SampledPair, check_adjacency, check_delta
+from privtraj.privacy.events import Adjacency, Event, SampledPair, check_adjacency, check_budget
 
 COARSE, FINE = 1e-3, 1e-4
 """Grids of the loss: to search on, and to certify on. Both err on the safe side."""
@@ -83,6 +77,8 @@ MOST_POINTS, MOST_PAIRS = 1_500_000, 6_000_000
 
 PARALLEL = "parallel"  # the mechanism of an entry that has branches
 MOST_WAYS = 1000  # in which a person matters: more than any tree of months has
+MOST_ENTRIES = 1000  # of a ledger: more than any fit has kinds of releases
+DEEPEST = 8  # branches in branches
 
 _FEW_RUNGS, _MANY_RUNGS = 97, 513  # epsilons at which a whole curve is read
 
@@ -161,28 +157,17 @@ class Tally:
 
     def delta(self, epsilon: float, interval: float = FINE) -> float:
         """The smallest delta proven at this epsilon >= 0, slack included; never increasing."""
-        if self.sampled:
-            return self._at(min(epsilon, _turning_point(self)), interval)
-        return self._at(self._best_epsilon(epsilon) if self.slack else epsilon)
-
-    def deltas(self, epsilons: Floats) -> Floats:
-        """delta at increasing epsilons >= 0, as (e, d) implies (eps, d) for every eps >= e."""
-        return np.minimum.accumulate(list(map(self._at, epsilons.tolist())))
+        return self._at(self._best_epsilon(epsilon) if self.slack else epsilon, interval)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 with `delta(epsilon) <= delta`, rounded up; inf if none."""
-        if self.sampled:
-            enough, precision = min(self._enough(), _turning_point(self)), 1e-9
-        else:
-            enough, precision = self._enough(delta), 1e-13
-            enough = self._best_epsilon(enough) if self.slack else enough
-
-        def reaches(epsilon: float) -> bool:
-            return self._at(epsilon) <= delta
-
-        if not reaches(enough):
+        enough = self._enough() if self.sampled else self._enough(delta)
+        enough = self._best_epsilon(enough) if self.slack else enough
+        if self._at(enough) > delta:
             return math.inf
-        return 0.0 if reaches(0.0) else bisect(reaches, enough, 0.0, precision)
+        if self._at(0.0) <= delta:
+            return 0.0
+        return bisect(lambda x: self._at(x) <= delta, enough, 0.0, 1e-9 if self.sampled else 1e-13)
 
     def true_positive_rates(self, false_positive_rates: Floats) -> Floats:
         """The most of the members that any attack can find at these rates of false alarms.
@@ -194,7 +179,8 @@ class Tally:
         # beyond the eps where delta is below any rate of interest, nothing is gained
         rungs = _FEW_RUNGS if self.sampled else _MANY_RUNGS
         ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough(), 200.0)
-        delta, growth = self.deltas(ladder), np.exp(ladder)
+        # (e, d) implies (eps, d) for every eps >= e
+        delta, growth = np.minimum.accumulate(list(map(self._at, ladder.tolist()))), np.exp(ladder)
         bounds = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
         return np.clip(bounds.min(axis=-1), 0.0, 1.0)
 
@@ -224,21 +210,16 @@ class Tally:
         """delta + (1 + e^epsilon) slack at this very epsilon: in closed form, or on the grid."""
         if self.sampled:
             delta = _distribution(replace(self, slack=0.0), interval).delta(epsilon)
-        else:
-            delta = self._in_closed_form(epsilon)
+        else:  # as in `closed`
+            losses, probabilities, largest = _laplace_losses(self.shifts)
+            delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
+            delta = self.revealed + (1 - self.revealed) * delta
+            # a delta that is not zero must not look like it, whatever floats lose
+            if delta <= self.revealed and (self.mu_squared > 0 or largest > epsilon):
+                delta = math.nextafter(self.revealed, 1.0)
         if self.slack > 0:
             delta += (1 + math.exp(epsilon)) * self.slack if epsilon < 700 else 1.0
         return min(delta, 1.0)
-
-    def _in_closed_form(self, epsilon: float) -> float:
-        """`closed` at one epsilon."""
-        losses, probabilities, largest = _laplace_losses(self.shifts)
-        delta = float(probabilities @ gaussian_delta(epsilon - losses, self.mu))
-        delta = self.revealed + (1 - self.revealed) * delta
-        # a delta that is not zero must not look like it, whatever floats lose
-        if delta <= self.revealed and (self.mu_squared > 0 or largest > epsilon):
-            delta = math.nextafter(self.revealed, 1.0)
-        return delta
 
     def _enough(self, delta: float = 1e-12) -> float:
         """An epsilon that reaches delta if any does: P(loss > it) <= delta, or <= slack if any.
@@ -260,11 +241,13 @@ class Tally:
         return most
 
     def _best_epsilon(self, most: float) -> float:
-        """Where `_in_closed_form` is least on [0, most].
+        """Where delta + (1 + e^epsilon) slack is least on [0, most], or next to it and below.
 
-        It is convex in e^eps with derivative slack - Q(loss > eps), so that is where the tail of
-        the loss under Q falls to the slack.
+        It is convex in e^epsilon with derivative slack - Q(loss > epsilon), so that is where the
+        tail of the loss under Q falls to the slack.
         """
+        if self.sampled:
+            return min(most, _turning_point(self))
         if self._tail(most) >= self.slack:
             return most
         if self._tail(0.0) <= self.slack:
@@ -282,47 +265,34 @@ class Tally:
 
 @lru_cache(maxsize=64)
 def _turning_point(total: Tally) -> float:
-    """An epsilon up to which delta + (1 + e^epsilon) slack falls, next to its lowest place: convex
-    in e^epsilon, so golden sections close in on that place, and the end before it counts."""
-    if total.slack == 0:
-        return math.inf
-    low, high = 0.0, total._enough()
-    lost = _distribution(replace(total, slack=0.0), COARSE).error
+    """An epsilon on the grid up to which delta + (1 + e^epsilon) slack falls."""
+    from scipy.optimize import minimize_scalar
+
+    high, lost = total._enough(), _distribution(replace(total, slack=0.0), COARSE).error
     if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
-    golden = (math.sqrt(5) - 1) / 2
-    left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = total._at(left, COARSE), total._at(right, COARSE)
-    for _ in range(32):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - golden * (high - low)
-            at_left = total._at(left, COARSE)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + golden * (high - low)
-            at_right = total._at(right, COARSE)
-    return low
+    options = {"xatol": 1e-9 * high}
+    least = minimize_scalar(
+        total._at, args=(COARSE,), bounds=(0.0, high), method="bounded", options=options
+    )
+    return float(least.x) * (1 - 1e-6)
 
 
 @lru_cache(maxsize=16)
 def _distribution(total: Tally, interval: float) -> pld.Losses:
     """The losses of all of it on the grid: of each kind that is sampled, and of the rest."""
+    if not total.sampled:
+        return pld.symmetric(total.closed, total.closed_error, interval)
     parts = [_repeated(pair, times, interval) for pair, times in total.sampled]
     plain = replace(total, sampled=())
     if plain != Tally(total.adjacency):
-        parts.append(_plain(plain, interval))
+        parts.append(_distribution(plain, interval))
     return reduce(lambda composed, part: composed.beside(part), parts)
 
 
 @lru_cache(maxsize=16)
 def _repeated(pair: SampledPair, times: int, interval: float) -> pld.Losses:
     return pair.distribution(interval).repeated(times)
-
-
-@lru_cache(maxsize=16)
-def _plain(total: Tally, interval: float) -> pld.Losses:
-    return pld.symmetric(total.closed, total.closed_error, interval)
 
 
 Events = Iterable[Event | tuple[Event, int]]
@@ -350,18 +320,14 @@ def is_modest(total: Cost) -> bool:
     if not points <= MOST_POINTS:
         return False
     losses, work, reach = 1, 0.0, total.mu_squared / 2 + 10 * total.mu
-    for epsilon, times in total.shifts:
-        combined = losses * _kept(times + 1)
+    for epsilon, times in total.shifts:  # of which half as many are kept, where they are too many
+        combined = losses * (times + 1 if times < MAX_LOSSES else MAX_LOSSES // 2)
         if combined > MOST_PAIRS:
             return False
-        losses, work = _kept(combined), work + combined + times * times / 64
-        reach += epsilon * times
+        losses = combined if combined <= MAX_LOSSES else MAX_LOSSES // 2
+        work, reach = work + combined + times * times / 64, reach + epsilon * times
     on_grid = 4 * min(reach, 1e3) / FINE if total.sampled else 0.0
     return work + losses * on_grid <= 8 * MOST_PAIRS
-
-
-def _kept(losses: int) -> int:
-    return losses if losses <= MAX_LOSSES else MAX_LOSSES // 2
 
 
 def delta_at(events: Events, epsilon: float, adjacency: Adjacency) -> float:
@@ -373,7 +339,7 @@ def delta_at(events: Events, epsilon: float, adjacency: Adjacency) -> float:
 
 def epsilon_at(events: Events, delta: float, adjacency: Adjacency) -> float:
     """The smallest epsilon at this delta, rounded up: delta_at(result) <= delta. inf if none."""
-    check_delta(delta)
+    check_budget(1.0, delta)
     return tally(events, adjacency).epsilon(delta)
 
 
@@ -400,38 +366,33 @@ def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
 @lru_cache(maxsize=256)
 def _laplace_losses(shifts: tuple[tuple[float, int], ...]) -> tuple[Floats, Floats, Fraction]:
     """Sums of the Laplace losses and their probabilities under P, shapes (n,), n <= MAX_LOSSES; and
-    the largest loss, exactly."""
+    the largest loss, exactly.
+
+    n responses of e lose (n - 2 i) e if i of their signs are negative, which has the probability
+    C(n, i) e^{-e i} / (1 + e^{-e})^n, with C(n, i + 1) = C(n, i) (n - i) / (i + 1) in integers.
+    """
     losses, probabilities, largest = np.zeros(1), np.ones(1), Fraction(0)
     for epsilon, times in shifts:
         largest += Fraction(epsilon) * times
-        step, chance = _repeated_response(epsilon, times)
-        losses, probabilities = _merge_upwards(
-            np.add.outer(losses, step).ravel(), np.multiply.outer(probabilities, chance).ravel()
-        )
+        half, choose = [], 1
+        for i in range(times // 2 + 1):
+            half.append(math.log(choose))
+            choose = choose * (times - i) // (i + 1)
+        log_choose = half + half[: (times + 1) // 2][::-1]
+        negative = np.arange(times + 1, dtype=np.float64)
+        log_odds = -np.logaddexp(0.0, -epsilon) * times - epsilon * negative
+        step, chance = epsilon * (times - 2.0 * negative), np.exp(log_choose + log_odds)
+        if step.size > MAX_LOSSES:
+            step, chance = _merge_upwards(step, chance)
+        losses = np.add.outer(losses, step).ravel()
+        probabilities = np.multiply.outer(probabilities, chance).ravel()
+        if losses.size > MAX_LOSSES:
+            losses, probabilities = _merge_upwards(losses, probabilities)
     return losses, probabilities, largest
-
-
-def _repeated_response(epsilon: float, times: int) -> tuple[Floats, Floats]:
-    """Losses (times - 2 i) epsilon, with i of `times` signs negative: a binomial."""
-    negative = np.arange(times + 1, dtype=np.float64)
-    log_choose = _log_binomials(times)
-    log_odds = -np.logaddexp(0.0, -epsilon) * times - epsilon * negative
-    return _merge_upwards(epsilon * (times - 2.0 * negative), np.exp(log_choose + log_odds))
-
-
-def _log_binomials(n: int) -> list[float]:
-    """log C(n, i) for i = 0 to n, of the integers C(n, i + 1) = C(n, i) (n - i) / (i + 1)."""
-    half, choose = [], 1
-    for i in range(n // 2 + 1):
-        half.append(math.log(choose))
-        choose = choose * (n - i) // (i + 1)
-    return half + half[: (n + 1) // 2][::-1]
 
 
 def _merge_upwards(losses: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
     """At most MAX_LOSSES / 2 groups, each moved to its largest loss: that can only raise delta."""
-    if losses.size <= MAX_LOSSES:
-        return losses, probabilities
     low, high, groups = losses.min(), losses.max(), MAX_LOSSES // 2
     cells = ((losses - low) / (high - low) * (groups - 1)).astype(np.int64)
     largest = np.full(groups, -np.inf)
@@ -487,8 +448,7 @@ class Worst:
     @property
     def gdp_mu(self) -> float | None:
         """mu if all of it is exactly mu-GDP, else None."""
-        known = [mu for way in self.ways if (mu := way.gdp_mu) is not None]
-        return max(known) if len(known) == len(self.ways) else None
+        return _largest_known([way.gdp_mu for way in self.ways])
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta proven at this epsilon."""
@@ -505,10 +465,16 @@ class Worst:
 
     def clt_epsilon(self, delta: float) -> float | None:
         """epsilon if sampled steps had reached their limit, where one is known for all of them."""
-        each = [way.clt_epsilon(delta) if way.sampled else way.epsilon(delta) for way in self.ways]
-        known = [epsilon for epsilon in each if epsilon is not None]
-        some = any(way.sampled for way in self.ways)
-        return max(known) if some and len(known) == len(each) else None
+        if not any(way.sampled for way in self.ways):
+            return None
+        return _largest_known(
+            [way.clt_epsilon(delta) if way.sampled else way.epsilon(delta) for way in self.ways]
+        )
+
+
+def _largest_known(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) if len(known) == len(values) else None
 
 
 Cost = Tally | Worst
@@ -518,7 +484,7 @@ def cost(guarantee: Guarantee, adjacency: Adjacency, slack: float | None = None)
     """What it costs under this relation. slack: of every way, where it is stated as one number."""
     ways = _ways(guarantee, check_adjacency(adjacency))
     if slack is not None:
-        ways = tuple([replace(way, slack=slack) for way in ways])
+        ways = tuple(map(partial(replace, slack=slack), ways))
     return ways[0] if len(ways) == 1 else Worst(ways)
 
 
@@ -546,7 +512,7 @@ def _ways(guarantee: Guarantee, adjacency: Adjacency) -> tuple[Tally, ...]:
                 inside += moved
             return _worst(inside or [Tally(adjacency)])
         case event:
-            return (tally([event], adjacency),)
+            return (Tally(adjacency).add(*event),)
 
 
 def _worst(ways: Iterable[Tally]) -> tuple[Tally, ...]:
@@ -588,39 +554,44 @@ def to_entries(guarantee: Guarantee, adjacency: Adjacency) -> tuple[dict[str, An
     no difference.
     """
     entries: list[dict[str, Any]] = []
-    last, run = None, 0
-    for part in _flat(guarantee):
-        if isinstance(part, Parallel):
+    last, run, ahead = None, 0, [guarantee]
+    while ahead:
+        part = ahead.pop()
+        if isinstance(part, Sequential):
+            ahead += part.parts[::-1]
+        elif isinstance(part, Parallel):
             lists = [[*to_entries(branch, adjacency)] for branch in part.branches]
             what = f"{len(lists)} groups of different people"
-            line = {"what": what, "times": 1, "mechanism": PARALLEL, "branches": lists}
-            entries.append(line)
+            entries.append({"what": what, "times": 1, "mechanism": PARALLEL, "branches": lists})
             last = None
-            continue
-        event, times = part[0].ideal(), part[1]
-        if event == last:
-            entries.pop()
-            times += run
-        entries.append(event.to_dict(adjacency, times))
-        last, run = event, times
+        else:
+            event, times = part[0].ideal(), part[1]
+            if event == last:
+                entries.pop()
+                times += run
+            entries.append(event.to_dict(adjacency, times))
+            last, run = event, times
     return tuple(entries)
 
 
-def _flat(guarantee: Guarantee) -> Iterator[tuple[Event, int] | Parallel]:
-    """Events with how often, and what is parallel, as it is."""
-    if isinstance(guarantee, Sequential):
-        for part in guarantee.parts:
-            yield from _flat(part)
-    else:
-        yield guarantee
+def from_entries(entries: Sequence[Any], slack: float = 0.0, depth: int = 0) -> Sequential:
+    """The inverse of `to_entries`, with the slack that is stated beside it.
 
-
-def from_entries(entries: Sequence[Mapping[str, Any]], slack: float = 0.0) -> Sequential:
-    """The inverse of `to_entries`, with the slack that is stated beside it."""
-    parts: list[Guarantee] = []
-    for entry in entries:
-        if entry["mechanism"] == PARALLEL:
-            parts.append(Parallel(tuple(map(from_entries, entry["branches"]))))
-        else:
-            parts.append((Event.from_dict(entry), entry["times"]))
-    return Sequential(tuple(parts), slack)
+    The entries may be anybody's: an `InputError` if one of them is none, or if they are too many.
+    """
+    try:
+        if depth > DEEPEST or not isinstance(entries, list | tuple):
+            raise TypeError
+        parts: list[Guarantee] = []
+        for entry in entries:
+            if entry["mechanism"] == PARALLEL:
+                inside = (from_entries(branch, 0.0, depth + 1) for branch in entry["branches"])
+                parts.append(Parallel(tuple(inside)))
+            else:
+                parts.append((Event.from_dict(entry), entry["times"]))
+        made = Sequential(tuple(parts), slack)
+        if depth or sum(1 for _ in releases(made)) <= MOST_ENTRIES:
+            return made
+    except (LookupError, TypeError, InputError):
+        pass
+    raise InputError("the certificate is damaged: its ledger cannot be read")

@@ -21,20 +21,21 @@ are two limits, on epsilon and on delta times the number of people (`weaknesses`
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base import __version__, formats
-from privtraj.base.errors import InputError, is_number, is_whole, short
+from privtraj.base.errors import Arg, InputError, is_number, is_whole, short
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy.accounting import (
     PARALLEL,
@@ -48,8 +49,8 @@ from privtraj.privacy.accounting import (
     releases,
     to_entries,
 )
-from privtraj.privacy.events import Adjacency, ChosenTimes, Event, GaussianSum, Opaque
-from privtraj.privacy.ledger import Ledger, up
+from privtraj.privacy.events import Adjacency, ChosenTimes, Event, GaussianSum, Opaque, is_line
+from privtraj.privacy.ledger import Ledger, down, up
 
 SECURE_NOISE = "exact integer noise from the operating system"
 SEEDED_NOISE = "seeded: NOT PRIVATE, for research only"
@@ -81,11 +82,73 @@ DOMAIN = "domain"
 CAUTION = "delta against the number of people"
 """Found by a fit: a warning that takes the released number of people to tell."""
 
+DECLARED = ("title", "controller", "purpose", "date", "contact")
+"""What a steward may say about a release: signed with the rest, and checked by nobody."""
+MOST_LETTERS = 300  # of each
+
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
-MOST_ENTRIES = 1000  # of a ledger: more than any fit has kinds of releases
-MOST_TIMES = 10**9
-DEEPEST = 8  # branches in branches
+_OTHER: dict[Adjacency, Adjacency] = {"add-remove": "replace-one", "replace-one": "add-remove"}
+_SINCE: dict[str, Any] = {"declared": {}, "source_sha256": None, "signature": None}
 _AGREEMENT = 1e-6  # relative, between a stated number and the same computed elsewhere
+
+
+# What a field may say: a certificate may be anybody's
+
+
+def _is_amount(value: Any, below: float = 1e300) -> bool:
+    return is_number(value) and 0 <= value < below
+
+
+def _is_amount_or_none(value: Any) -> bool:
+    return value is None or _is_amount(value)
+
+
+def _are_lines(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(is_line, (*value, *value.values())))
+
+
+def _is_declared(value: Any) -> bool:
+    """A short line that no sign turns around."""
+    turned = is_line(value) and re.search("[\u202a-\u202e\u2066-\u2069]", value)
+    return is_line(value) and 0 < len(value) <= MOST_LETTERS and not turned
+
+
+def _are_declared(value: Any) -> bool:
+    known = isinstance(value, dict) and value.keys() <= set(DECLARED)
+    return known and all(map(_is_declared, value.values()))
+
+
+def _is_attacker(value: Any) -> bool:
+    rates = value.get("true_positive_rate") if isinstance(value, dict) else None
+    return (
+        isinstance(rates, dict)
+        and rates.keys() == {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
+        and value.keys() == {"true_positive_rate", "advantage"}
+        and all(map(_is_amount, (*rates.values(), value["advantage"])))
+    )
+
+
+def _is_public(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    lists = [value.get(name, []) for name in (STATED, CHECKED)]
+    return all(isinstance(one, list) and all(map(is_line, one)) for one in (list(value), *lists))
+
+
+def _is_sha256(value: Any) -> bool:
+    return value is None or (is_line(value) and bool(re.fullmatch("[0-9a-f]{64}", value)))
+
+
+def _is_signature(value: Any) -> bool:
+    return value is None or (_are_lines(value) and value.keys() == {"key", "ed25519"})
+
+
+Amount = Annotated[float, _is_amount]
+Share = Annotated[float, partial(_is_amount, below=1)]
+Line = Annotated[str, is_line]
+Truth = Annotated[bool, lambda value: isinstance(value, bool)]
+Relation = Annotated[Adjacency, get_args(Adjacency).__contains__]
+Entries = Annotated[tuple[dict[str, Any], ...], lambda value: isinstance(value, list | tuple)]
 
 
 @dataclass(frozen=True)
@@ -101,40 +164,54 @@ class Certificate:
     for, each entry enough to compute its cost again. slack: total variation of the noise, already
     inside epsilon. public_inputs: what the guarantee takes as known to everybody, JSON values only.
     found: what the fit chose by looking at its own releases, in words.
-    model_sha256: of the model it belongs to, None before there is one.
+    declared: what the steward says about the release, by the words of `DECLARED`.
+    source_sha256: of the code of this room that drew the noise and computed the cost (`source`),
+    None before version 0.3. model_sha256: of the model it belongs to, None before there is one.
     signature: {"key": fingerprint, "ed25519": signature of all the rest}, None if nobody signed.
     """
 
-    epsilon: float
-    delta: float
-    target_epsilon: float
-    adjacency: Adjacency
-    mu: float | None
-    epsilon_other_adjacency: float
-    epsilon_clt: float | None
-    attacker: dict[str, Any]
-    ledger: tuple[dict[str, Any], ...]
-    noise: str
-    private: bool
-    slack: float
-    version: str
-    public_inputs: dict[str, Any] = field(default_factory=dict)
-    found: dict[str, str] = field(default_factory=dict)
-    model_sha256: str | None = None
-    signature: dict[str, str] | None = None
+    epsilon: Amount
+    delta: Share
+    target_epsilon: Amount
+    adjacency: Relation
+    mu: Annotated[float | None, _is_amount_or_none]
+    epsilon_other_adjacency: Annotated[float, _is_amount_or_none]
+    epsilon_clt: Annotated[float | None, _is_amount_or_none]
+    attacker: Annotated[dict[str, Any], _is_attacker]
+    ledger: Entries
+    noise: Line
+    private: Truth
+    slack: Share
+    version: Line
+    public_inputs: Annotated[dict[str, Any], _is_public] = field(default_factory=dict)
+    found: Annotated[dict[str, str], _are_lines] = field(default_factory=dict)
+    declared: Annotated[dict[str, str], _are_declared] = field(default_factory=dict)
+    source_sha256: Annotated[str | None, _is_sha256] = None
+    model_sha256: Annotated[str | None, _is_sha256] = None
+    signature: Annotated[dict[str, str] | None, _is_signature] = None
 
     @property
     def mechanism(self) -> str:
         """The kinds of noise that were added, in words."""
         kinds: dict[str, None] = {}
-        for entry in _leaves(self.ledger):
-            kinds[entry["mechanism"]] = None
+        ahead = list(self.ledger[::-1])
+        while ahead:
+            entry = ahead.pop()
+            if entry["mechanism"] == PARALLEL:
+                ahead += reversed([one for branch in entry["branches"] for one in branch])
+            else:
+                kinds[entry["mechanism"]] = None
         return " and ".join(kinds) or "none"
 
     @property
     def signed_by(self) -> str | None:
         """Fingerprint of the key that is said to have signed it: `signatures` checks that."""
         return None if self.signature is None else self.signature["key"]
+
+    @property
+    def counts_are_public(self) -> bool:
+        """Whether numbers of people are among the public inputs."""
+        return PUBLIC_COUNTS in self.public_inputs
 
     @property
     def protected(self) -> str:
@@ -152,17 +229,16 @@ class Certificate:
         )
 
     @property
-    def counts_are_public(self) -> bool:
-        """Whether numbers of people are among the public inputs."""
-        return PUBLIC_COUNTS in self.public_inputs
+    def chance_right(self) -> float:
+        """In how many cases an attacker who starts at 50 % is right about one person, at most:
+        (1 + advantage) / 2, and 1 where nothing protects."""
+        return (1 + min(float(self.attacker["advantage"]), 1.0)) / 2 if self.private else 1.0
 
     @property
-    def chance_right(self) -> float:
-        """The most that anybody is right in about one person who hold both for equally likely:
-        (1 + advantage) / 2, and 1 where nothing protects."""
-        if not self.private:
-            return 1.0
-        return (1 + min(float(self.attacker["advantage"]), 1.0)) / 2
+    def caveat(self) -> str:
+        """Why a result that is not private is not."""
+        seeded = self.noise == SEEDED_NOISE
+        return "the noise came from a seed" if seeded else "the records were used as they are"
 
     @property
     def in_words(self) -> str:
@@ -181,11 +257,11 @@ class Certificate:
         if not self.private:
             return []
         counts = self.public_inputs.get(PUBLIC_COUNTS)  # anybody's, so of any kind
-        numbers = counts if isinstance(counts, list) and all(map(is_number, counts)) else []
-        people = sum(map(float, numbers)) if numbers else None
-        if people is None and CAUTION in self.found:  # which knows how many were counted
+        if isinstance(counts, list) and counts and all(map(is_number, counts)):
+            return weaknesses(self.epsilon, self.delta, sum(map(float, counts)))
+        if CAUTION in self.found:  # which knows how many were counted
             return [*weaknesses(self.epsilon, 0.0), self.found[CAUTION]]
-        return weaknesses(self.epsilon, self.delta, people)
+        return weaknesses(self.epsilon, self.delta)
 
     @property
     def guarantee(self) -> Sequential:
@@ -199,7 +275,7 @@ class Certificate:
 
         An `InputError` if composing it, under either relation, would take longer than any fit's.
         """
-        total, other = cost(self.guarantee, self.adjacency), _other(self.adjacency)
+        total, other = cost(self.guarantee, self.adjacency), _OTHER[self.adjacency]
         if not (is_modest(total) and is_modest(cost(self.guarantee, other))):
             raise InputError(
                 "the certificate cannot be checked: its ledger holds more than a fit releases"
@@ -213,11 +289,6 @@ class Certificate:
         reached = [cost(one, self.adjacency).epsilon(self.delta) for one in some]
         return tuple(np.diff(reached).tolist())
 
-    def trade_off(self, false_positive_rates: ArrayLike) -> NDArray[np.float64]:
-        """The least false negative rates of any attack on one person."""
-        rates = np.asarray(false_positive_rates, dtype=np.float64)
-        return 1 - self.cost.true_positive_rates(rates)
-
     def verify(self) -> float:
         """The epsilon computed again; an `InputError` if anything stated does not follow."""
         membership = self.adjacency == "add-remove" or math.isfinite(self.epsilon_other_adjacency)
@@ -226,14 +297,14 @@ class Certificate:
                 "the certificate promises what its public inputs give away: with public numbers of "
                 "people nothing hides whether a person is in the data, so do not rely on it"
             )
-        computed = None
-        if _is_ledger(self.ledger) and self.cost:
-            stated = self.adjacency, self.slack, self.delta, self.counts_are_public
-            with suppress(ArithmeticError, ValueError), np.errstate(all="ignore"):
-                computed = _computed(self.guarantee, *stated)
-        if computed is None:  # its numbers are absurd
-            raise InputError("the certificate was changed: its ledger cannot be read")
-        again = to_entries(self.guarantee, self.adjacency)
+        guarantee, _ = self.guarantee, self.cost  # refuses what cannot be read, or computed
+        stated = self.adjacency, self.slack, self.delta, self.counts_are_public
+        try:
+            with np.errstate(all="ignore"):
+                computed = _computed(guarantee, *stated)
+        except (ArithmeticError, ValueError):
+            raise InputError("the certificate was changed: its numbers are absurd") from None
+        again = to_entries(guarantee, self.adjacency)
         for name, value in {**computed, "ledger": again}.items():
             if not _agree(value, getattr(self, name)):
                 raise InputError(
@@ -244,7 +315,7 @@ class Certificate:
             raise InputError("the certificate was changed: it spends more than its budget")
         if self.private and self.noise == SEEDED_NOISE:
             raise InputError("the certificate was changed: its noise is not private, it says it is")
-        wrong = _contradiction(self.public_inputs, releases(self.guarantee))
+        wrong = _contradiction(self.public_inputs, releases(guarantee))
         if wrong is not None:
             raise InputError(
                 f"the certificate was changed: its public input '{wrong}' contradicts its ledger"
@@ -256,8 +327,9 @@ class Certificate:
         values: dict[str, Any] = _plain(vars(self))
         if math.isinf(self.epsilon_other_adjacency):
             values["epsilon_other_adjacency"] = None
-        if self.signature is None:  # as before there were any, so that hashes stay the same
-            del values["signature"]
+        for name in _SINCE:  # left out as before there were any, so that hashes stay the same
+            if not values[name]:
+                del values[name]
         return {**values, "mechanism": self.mechanism}
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -269,21 +341,22 @@ class Certificate:
         """The inverse of `to_dict`; refuses what no certificate can say."""
         if not isinstance(values, Mapping):
             raise InputError("the certificate is damaged: it is not made of fields")
-        names = {f.name for f in fields(cls)}
-        values = {"found": {}, "signature": None, **values}  # which older versions did not state
-        if missing := names - values.keys():
+        forms = get_type_hints(cls, include_extras=True)
+        values = {"found": {}, **_SINCE, **values}  # which older versions did not state
+        if missing := forms.keys() - values.keys():
             raise InputError(f"the certificate lacks {', '.join(sorted(missing))}")
-        if values.keys() - names - {"mechanism"}:
+        if values.keys() - forms.keys() - {"mechanism"}:
             raise InputError("the certificate was changed: it has fields that no certificate has")
-        for name, is_right in _FORM.items():
+        for name, form in forms.items():
+            (is_right,) = form.__metadata__
             if not is_right(values[name]):
                 raise InputError(f"the certificate is damaged: its {name} cannot be read")
-        known = {name: values[name] for name in names}
+        known = {name: values[name] for name in forms}
         known["ledger"] = tuple(known["ledger"])
         if known["epsilon_other_adjacency"] is None:
             known["epsilon_other_adjacency"] = math.inf
         certificate = cls(**known)
-        if values.get("mechanism") != certificate.mechanism:
+        if not certificate.guarantee or values.get("mechanism") != certificate.mechanism:
             raise InputError("the certificate is damaged: its mechanism is not that of its ledger")
         return certificate
 
@@ -302,73 +375,87 @@ class Certificate:
             ) from None
 
     def __str__(self) -> str:
-        rates = self.attacker["true_positive_rate"]
+        """Some twenty lines; what a certificate does not state is left out."""
+        rates, other = self.attacker["true_positive_rate"], _OTHER[self.adjacency]
         alarms = ", ".join(f"{float(rate) * 100:g}%" for rate in rates)
-        tenths = [math.ceil(rate * 1000 - 1e-9) for rate in rates.values()]  # of a percent
-        members = ", ".join(f"{tenth / 10:g}%" for tenth in tenths)
+        members = ", ".join(map(percent_up, rates.values()))
         promise, attack = "Guarantee:", "An attack"
         if not self.private:
             promise, attack = "With private noise it would be", "With private noise, an attack"
-        right = f"{math.ceil(1000 * self.chance_right - 1e-9) / 10:g}% of cases at most"
-        records = records_in_words(self.public_inputs)
-        public = [name for name in self.public_inputs if name not in (STATED, CHECKED)]
         finds = "finds a member"
         if self.adjacency == "replace-one":
             within = ", both in the same time bins," * self.counts_are_public
             finds = f"knows which of two sets of records is a person's{within}"
-        other = _other(self.adjacency)
-        rest = f"NOT protected: {self.not_protected}"
-        if self.not_protected is None:
-            rest = f"About {PROTECTS[other]} ({other}) the same release has epsilon = "
-            rest += up(self.epsilon_other_adjacency)
-        lines = [f"Privacy certificate (privtraj {self.version})"]
-        lines.append(
-            f"  {promise} differential privacy with epsilon = {up(self.epsilon)}, "
-            f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g})."
+        rest = (
+            f"About {PROTECTS[other]} ({other}) the same release has epsilon = "
+            f"{up(self.epsilon_other_adjacency)}"
         )
-        if self.mu:
-            lines.append(f"  Equivalently: {up(self.mu)}-Gaussian differential privacy.")
-        if self.epsilon_clt is not None:
-            lines.append(
-                f"  (The central limit theorem would say epsilon = {self.epsilon_clt:.4g}; "
-                "that is an approximation, not a guarantee.)"
-            )
-        lines += [
-            *(f"  WARNING: {said}." for said in self.warnings),
-            f"  Meaning: {self.in_words}; who holds both for equally likely is right in {right}.",
-            f"  It is about: {self.protected} ({self.adjacency}).",
-            f"  {rest}.",
-            f"  {attack} with {alarms} false alarms {finds} with probability at most "
-            f"{members} (advantage at most {up(self.attacker['advantage'])}).",
-            *([f"  A person has {records}."] if records else []),
-            "  Paid for:",
-            *(_entry_lines(self.ledger) or ["    nothing was released"]),
-            f"  Noise: {self.noise}.",
-            f"  Taken as public: {', '.join(public) or 'nothing'}.",
-            *(
-                f"  Stated by the steward, and not checked: {said}."
-                for said in self.public_inputs.get(STATED, [])
-            ),
-            *(
-                f"  Found from these releases: {name}: {said}."
-                for name, said in self.found.items()
-                if name != CAUTION
-            ),
-            f"  Model: sha256 {self.model_sha256 or 'none yet'}.",
-            *([f"  Signed by: key sha256 {self.signed_by}."] if self.signature else []),
+        if self.counts_are_public:
+            rest = f"NOT protected: {self.not_protected}"
+        records, stated = records_in_words(self.public_inputs), self.public_inputs.get(STATED, [])
+        public = [name for name in self.public_inputs if name not in (STATED, CHECKED)]
+        found = {name: words for name, words in self.found.items() if name != CAUTION}
+        lines = [
+            f"Privacy certificate (privtraj {self.version})",
+            *(f"{name.capitalize()} (declared): {words}" for name, words in self.declared.items()),
+            f"{promise} differential privacy with epsilon = {up(self.epsilon)}, "
+            f"delta = {self.delta:g} (budget: epsilon = {self.target_epsilon:g}).",
+            f"Equivalently: {up(self.mu)}-Gaussian differential privacy." if self.mu else "",
+            ""
+            if self.epsilon_clt is None
+            else f"(The central limit theorem would say epsilon = {self.epsilon_clt:.4g}; "
+            "that is an approximation, not a guarantee.)",
+            *(f"WARNING: {words}." for words in self.warnings),
+            f"Meaning: {self.in_words}; an attacker who starts at 50% is right in at most "
+            f"{percent_up(self.chance_right)} of cases.",
+            f"It is about: {self.protected} ({self.adjacency}).",
+            f"{rest}.",
+            f"{attack} with {alarms} false alarms {finds} with probability at most {members} "
+            f"(advantage at most {up(self.attacker['advantage'])}).",
+            f"A person has {records}." if records else "",
+            "Paid for:",
+            *(_paid_for(self.guarantee) or ["  nothing was released"]),
+            f"Noise: {self.noise}.",
+            f"Taken as public: {', '.join(public) or 'nothing'}.",
+            *(f"Stated by the steward, and not checked: {words}." for words in stated),
+            *(f"Found from these releases: {name}: {words}." for name, words in found.items()),
+            f"Model: sha256 {self.model_sha256 or 'none yet'}.",
+            f"Made by privacy/ of sha256 {self.source_sha256}." if self.source_sha256 else "",
+            f"Signed by: key sha256 {self.signed_by}." if self.signature else "",
         ]
-        if not self.private:
-            lines.insert(0, f"NOT PRIVATE: {self.caveat}. Do not release the result.")
-        return "\n".join(lines)
+        text = "\n  ".join(line for line in lines if line)
+        warning = f"NOT PRIVATE: {self.caveat}. Do not release the result.\n"
+        return text if self.private else warning + text
 
     def _repr_html_(self) -> str:
         return formats.card(self)
 
-    @property
-    def caveat(self) -> str:
-        """Why a result that is not private is not."""
-        seeded = self.noise == SEEDED_NOISE
-        return "the noise came from a seed" if seeded else "the records were used as they are"
+
+def check_declared(declared: Mapping[str, str]) -> dict[str, str]:
+    """What a steward declares, in order; refuses what could hide what stands beside it."""
+    for name, words in declared.items():
+        if name not in DECLARED:
+            raise InputError(f"'{name}' is nothing to declare: use {', '.join(DECLARED)}")
+        if not _is_declared(words):
+            line = f" must be one line of 1 to {MOST_LETTERS} letters, without control characters"
+            raise InputError(Arg(name), line)
+    if "date" in declared:
+        try:
+            dt.date.fromisoformat(declared["date"])
+        except ValueError:
+            raise InputError(Arg("date"), " must be a date such as 2026-11-30") from None
+    return {name: declared[name] for name in DECLARED if name in declared}
+
+
+@cache
+def source() -> str | None:
+    """SHA-256 of the source of this room, file by file: by it an attested version is known.
+
+    Public: it says which code ran, and nothing about records. None where there is no source.
+    """
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    parts = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+    return hashlib.sha256("".join(parts).encode()).hexdigest() if files else None
 
 
 def certify(
@@ -379,14 +466,21 @@ def certify(
     found: Mapping[str, str] | None = None,
 ) -> Certificate:
     """The certificate of everything a ledger records."""
-    return _certified(
-        ledger.guarantee,
-        ledger.adjacency,
-        public_inputs,
+    guarantee, adjacency = ledger.guarantee, ledger.adjacency
+    slack = cost(guarantee, adjacency).slack  # which is stated as one number
+    public = PUBLIC_COUNTS in public_inputs
+    return Certificate(
+        **_computed(guarantee, adjacency, slack, ledger.delta, public),
         delta=ledger.delta,
         target_epsilon=ledger.epsilon,
+        adjacency=adjacency,
+        ledger=to_entries(guarantee, adjacency),
         noise=SECURE_NOISE if private_noise else SEEDED_NOISE,
         private=private_noise,
+        slack=slack,
+        version=__version__,
+        source_sha256=source(),
+        public_inputs=_plain(public_inputs),
         found=dict(found or {}),
     )
 
@@ -396,39 +490,18 @@ def certify_disjoint(
 ) -> Certificate:
     """The certificate of releases about different people, each of which has a certificate.
 
-    That nobody is in two of them is the steward's word; the guarantee rests on it (`guarantee`).
+    That nobody is in two of them is the steward's word; the guarantee rests on it (`accounting`).
     """
     if not certificates or len({one.adjacency for one in certificates}) > 1:
         raise InputError("certificates of different people need the same adjacency to be joined")
     joined = Sequential((Parallel(tuple(one.guarantee for one in certificates)),))
     adjacency, delta = certificates[0].adjacency, max(one.delta for one in certificates)
-    worst = next((one for one in certificates if not one.private), certificates[0])
     spent = cost(joined, adjacency).epsilon(delta)
-    return _certified(
-        joined,
-        adjacency,
-        public_inputs,
-        delta=delta,
-        target_epsilon=max(spent, *(one.target_epsilon for one in certificates)),
-        noise=worst.noise,
-        private=worst.private,
-    )
-
-
-def _certified(
-    guarantee: Guarantee, adjacency: Adjacency, public_inputs: Mapping[str, Any], **stated: Any
-) -> Certificate:
-    slack = cost(guarantee, adjacency).slack  # which is stated as one number
-    public = PUBLIC_COUNTS in public_inputs
-    return Certificate(
-        **_computed(guarantee, adjacency, slack, stated["delta"], public),
-        adjacency=adjacency,
-        ledger=to_entries(guarantee, adjacency),
-        slack=slack,
-        version=__version__,
-        public_inputs=_plain(public_inputs),
-        **stated,
-    )
+    budget = max(spent, *(one.target_epsilon for one in certificates))
+    ledger = Ledger(budget, delta, adjacency, others=joined)
+    made = certify(ledger, public_inputs=public_inputs, private_noise=True)
+    worst = next((one for one in certificates if not one.private), certificates[0])
+    return replace(made, noise=worst.noise, private=worst.private)
 
 
 def _computed(
@@ -440,45 +513,31 @@ def _computed(
 ) -> dict[str, Any]:
     """The fields of a certificate that follow from what was released, and what is public."""
     total = cost(guarantee, adjacency, slack)
-    other = cost(guarantee, _other(adjacency), slack)
+    other = cost(guarantee, _OTHER[adjacency], slack)
+    highest = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES)).tolist()
+    rates = dict(zip(map("{:g}".format, FALSE_POSITIVE_RATES), highest, strict=True))
     return {
         "epsilon": total.epsilon(delta),
         "mu": total.gdp_mu,
         "epsilon_other_adjacency": math.inf if counts_are_public else other.epsilon(delta),
         "epsilon_clt": total.clt_epsilon(delta),
-        "attacker": attacker(total),
+        "attacker": {"true_positive_rate": rates, "advantage": total.delta(0.0)},
     }
 
 
-def attacker(total: Cost) -> dict[str, Any]:
-    """The best attack on one person: rates of true positives by rate of false ones; advantage."""
-    highest = total.true_positive_rates(np.array(FALSE_POSITIVE_RATES)).tolist()
-    rates = dict(zip(map("{:g}".format, FALSE_POSITIVE_RATES), highest, strict=True))
-    return {"true_positive_rate": rates, "advantage": total.delta(0.0)}
-
-
-def _entry_lines(ledger: Iterable[Mapping[str, Any]], margin: str = "    ") -> list[str]:
-    """What was paid for, a line each; what is about other people is set in."""
-    lines = []
-    for entry in ledger:
-        if entry["mechanism"] == PARALLEL:
-            lines.append(f"{margin}{entry['what']}, of which the dearest counts:")
-            for number, branch in enumerate(entry["branches"], start=1):
-                lines += [f"{margin}  group {number}", *_entry_lines(branch, margin + "    ")]
-            continue
-        words = Event.from_dict(entry).in_words
-        lines.append(f"{margin}{entry['times']} x {entry['what']} ({words})")
-    return lines
-
-
-def _leaves(entries: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """All entries of events, in order."""
-    for entry in entries:
-        if entry["mechanism"] == PARALLEL:
-            for branch in entry["branches"]:
-                yield from _leaves(branch)
-        else:
-            yield entry
+def _paid_for(part: Guarantee, margin: str = "  ") -> list[str]:
+    """What was released, a line each; what is about other people is set in."""
+    match part:
+        case Sequential(parts):
+            return [line for one in parts for line in _paid_for(one, margin)]
+        case Parallel(branches):
+            count = f"{len(branches)} groups of different people"
+            lines = [f"{margin}{count}, of which the dearest counts:"]
+            for number, branch in enumerate(branches, start=1):
+                lines += [f"{margin}  group {number}", *_paid_for(branch, margin + "    ")]
+            return lines
+        case event, times:
+            return [f"{margin}{times} x {event.what} ({event.in_words})"]
 
 
 def _agree(computed: Any, stated: Any) -> bool:
@@ -493,22 +552,20 @@ def _agree(computed: Any, stated: Any) -> bool:
     return math.isclose(computed, stated, rel_tol=_AGREEMENT, abs_tol=1e-12)
 
 
-def _other(adjacency: Adjacency) -> Adjacency:
-    return "replace-one" if adjacency == "add-remove" else "add-remove"
-
-
 def _plain(value: Any) -> Any:
     """The value in JSON's own types; numpy arrays and numbers become lists and numbers."""
-    return json.loads(json.dumps(value, default=_json_value))
+
+    def known(other: Any) -> Any:
+        if isinstance(other, Mapping):
+            return dict(other)
+        return other.tolist() if hasattr(other, "tolist") else str(other)
+
+    return json.loads(json.dumps(value, default=known))
 
 
-def _json_value(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-# What a certificate may say -------------------------------------------------------------------
+def percent_up(share: float) -> str:
+    """Percent with one decimal, never less than it is."""
+    return f"{min(math.ceil(share * 1000 - 1e-9) / 10, 100):g}%"
 
 
 def _contradiction(public: Mapping[str, Any], events: Iterable[tuple[Event, int]]) -> str | None:
@@ -532,97 +589,6 @@ def _contradiction(public: Mapping[str, Any], events: Iterable[tuple[Event, int]
         if isinstance(event, ChosenTimes) and DRAWN_TIMES not in public:
             return DRAWN_TIMES
     return None
-
-
-def _is_amount(value: Any, below: float = 1e300) -> bool:
-    return is_number(value) and 0 <= value < below
-
-
-def _is_attacker(value: Any) -> bool:
-    if not (isinstance(value, dict) and value.keys() == {"true_positive_rate", "advantage"}):
-        return False
-    rates = value["true_positive_rate"]
-    known = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
-    numbers = [*rates.values(), value["advantage"]] if isinstance(rates, dict) else [None]
-    return all(map(_is_amount, numbers)) and rates.keys() == known
-
-
-def _is_ledger(value: Any) -> bool:
-    """Whether these are entries of events, each with how often, or branches of such entries."""
-    return _count_entries(value) <= MOST_ENTRIES
-
-
-def _count_entries(value: Any, depth: int = 0) -> float:
-    """How many entries these are, branches and all; inf if any of them is none."""
-    if not isinstance(value, list | tuple) or depth > DEEPEST:
-        return math.inf
-    total: float = len(value)
-    for entry in value:
-        if isinstance(entry, dict) and entry.get("mechanism") == PARALLEL:
-            branches = entry.get("branches")
-            if not isinstance(branches, list):
-                return math.inf
-            total += sum(_count_entries(branch, depth + 1) for branch in branches)
-        elif not _is_entry(entry):
-            return math.inf
-    return total
-
-
-def _is_entry(value: Any) -> bool:
-    if not (isinstance(value, dict) and _is_line(value.get("what"))):
-        return False
-    counts = [value[name] for name in ("times", "steps", "records") if name in value]
-    if "times" not in value or not all(is_whole(n) and 1 <= n <= MOST_TIMES for n in counts):
-        return False
-    try:
-        event = Event.from_dict(value)
-    except (KeyError, TypeError, AttributeError, ArithmeticError, InputError):
-        return False
-    return isinstance(event.together, bool) and all(map(_is_amount, event.numbers.values()))
-
-
-def _is_line(value: Any) -> bool:
-    """Text without control characters, which could hide what stands beside it."""
-    return isinstance(value, str) and not any(
-        ord(letter) < 32 or 127 <= ord(letter) < 160 or letter in "\u2028\u2029" for letter in value
-    )
-
-
-def _is_lines(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_line, (*value, *value.values())))
-
-
-def _is_public(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    said = [value.get(name, []) for name in (STATED, CHECKED)]
-    return all(isinstance(one, list) and all(map(_is_line, one)) for one in (list(value), *said))
-
-
-_FORM: dict[str, Callable[[Any], bool]] = {
-    "epsilon": _is_amount,
-    "delta": lambda value: _is_amount(value, below=1),
-    "target_epsilon": _is_amount,
-    "adjacency": lambda value: isinstance(value, str) and value in get_args(Adjacency),
-    "mu": lambda value: value is None or _is_amount(value),
-    "epsilon_other_adjacency": lambda value: value is None or _is_amount(value),
-    "epsilon_clt": lambda value: value is None or _is_amount(value),
-    "attacker": _is_attacker,
-    "ledger": _is_ledger,
-    "noise": _is_line,
-    "private": lambda value: isinstance(value, bool),
-    "slack": lambda value: _is_amount(value, below=1),
-    "version": _is_line,
-    "public_inputs": _is_public,
-    "found": _is_lines,
-    "model_sha256": lambda value: (
-        value is None
-        or (isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None)
-    ),
-    "signature": lambda value: (
-        value is None or (_is_lines(value) and value.keys() == {"key", "ed25519"})
-    ),
-}
 
 
 # What a guarantee means -----------------------------------------------------------------------
@@ -702,7 +668,7 @@ def weaknesses(
         found.append(
             f"delta = {short(delta)} is large for {some} people: with a chance of "
             f"{chance_in_words(delta)} nothing at all is promised to a person; use at most "
-            f"{short(_down(EXPECTED_LOSSES / least))}{more}"
+            f"{short(float(down(EXPECTED_LOSSES / least * (1 + 1e-9), digits=1)))}{more}"
         )
     return found
 
@@ -711,23 +677,14 @@ def factor_in_words(epsilon: float) -> str:
     """e^epsilon, in two digits, three below 10, and never less than it is."""
     if epsilon > math.log(1e6):
         return f"10 to the power of {math.ceil(epsilon / math.log(10))}"
-    exact = math.exp(epsilon)
-    if exact < 10:
-        return f"{math.ceil(100 * exact - 1e-9) / 100:g}"
-    unit = 10.0 ** (math.floor(math.log10(exact)) - 1)
-    return f"{math.ceil(exact / unit - 1e-9) * unit:,.0f}"
+    exact = math.exp(epsilon) * (1 - 1e-12)
+    return up(exact, digits=3) if exact < 10 else f"{float(up(exact, digits=2)):,.0f}"
 
 
 def chance_in_words(delta: float) -> str:
     """delta as people say it, never less than it is: 50%, 1 in 100,000, or 1e-12."""
     if delta >= 0.01:
-        return f"{math.ceil(1000 * delta - 1e-9) / 10:g}%"
+        return percent_up(delta)
     if delta < 1e-9:
         return short(delta)
-    return f"1 in {_down(1 / delta, digits=2):,.0f}"
-
-
-def _down(value: float, digits: int = 1) -> float:
-    """Rounded down to so many digits."""
-    unit = 10.0 ** (math.floor(math.log10(value * (1 + 1e-9))) + 1 - digits)
-    return float(f"{math.floor(value / unit * (1 + 1e-9)) * unit:.{digits}g}")
+    return f"1 in {float(down((1 + 1e-9) / delta, digits=2)):,.0f}"

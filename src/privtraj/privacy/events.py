@@ -5,14 +5,13 @@ certificate, its words in a message, the spread of its noise; `accounting` says 
 cost together. Two neighbouring relations: "add-remove", the data with and without one person, and
 "replace-one", one person's records changed.
 
-A person has at most `records` records. Unless they may be `together` in a time bin, each is in a
-bin of its own (`Snapshots` sees to it), and vectors of norm c of the same person stand in
-orthogonal blocks of the stacked sum: g of them have norm sqrt(g) c, not g c.
-
 Dominating pairs.  A release is dominated by a pair of laws (P, Q) if no test tells the two
 neighbouring data sets apart better by the release than by one draw from P or Q.
 
-    Gaussian sums.  N(mu, 1) against N(0, 1) with mu = sensitivity / noise multiplier.
+    Gaussian sums.  N(mu, 1) against N(0, 1) with mu = sensitivity / noise multiplier. Unless a
+    person's g records may be `together` in a time bin, each is in a bin of its own (`Snapshots`
+    sees to it), and vectors of norm c stand in orthogonal blocks of the stacked sum: all of them
+    have norm sqrt(g) c, not g c.
 
     Discrete Laplace counts.  P(x) = (1 - a) / (1 + a) a^|x| with a = e^{-e}, and Q is P shifted by
     one, Q(x) = P(x - 1). Then log P(x) / Q(x) = e (|x - 1| - |x|) is +e for x <= 0 and -e for
@@ -34,8 +33,6 @@ neighbouring data sets apart better by the release than by one draw from P or Q.
     bin was dropped and nothing happened, or it was chosen and all steps count in full. That is a
     mixture whose component everybody knows,
         delta = chance * delta(all steps) + (1 - chance) * delta(nothing).
-
-A new kind of noise is a new event here, its sampler in `noise`, and the question of a guard.
 """
 
 from __future__ import annotations
@@ -43,10 +40,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
 
-from privtraj.base.errors import Arg, InputError, check_whole, is_number
+from privtraj.base.errors import Arg, InputError, is_number, is_whole
 from privtraj.privacy import noise, pld
 
 Adjacency = Literal["add-remove", "replace-one"]
@@ -61,27 +59,11 @@ def check_adjacency(adjacency: str) -> Adjacency:
     return cast(Adjacency, adjacency)
 
 
-def check_hides_counts(adjacency: Adjacency) -> None:
-    """Refuse the relation under which public numbers of people give away what should be hidden."""
-    if adjacency == "add-remove":
-        raise InputError(
-            Arg("public_counts"),
-            " would tell whether a person is in the data, which add-remove should hide: use ",
-            Arg("adjacency", "replace-one"),
-            ", or leave the numbers out",
-        )
-
-
 def check_budget(epsilon: float, delta: float, prefix: str = "") -> None:
     """Refuse an epsilon that is not positive and finite, or a delta outside [0, 1).
     prefix: of the names that the user knows them by, "cap_" for example."""
     if not (is_number(epsilon) and math.isfinite(epsilon) and epsilon > 0):
         raise InputError(Arg(f"{prefix}epsilon"), " must be a positive, finite number")
-    check_delta(delta, prefix)
-
-
-def check_delta(delta: float, prefix: str = "") -> None:
-    """Refuse a delta outside [0, 1)."""
     if not (is_number(delta) and 0 <= delta < 1):
         raise InputError(Arg(f"{prefix}delta"), " must be at least 0 and below 1")
 
@@ -106,14 +88,39 @@ class DominatingPair(NamedTuple):
     sampled: SampledPair | None = None  # without a closed form
 
 
+MOST_TIMES = 10**9
+_LEAST, _BELOW_ONE = math.ulp(0.0), math.nextafter(1.0, 0.0)
+_RANGES: dict[str, tuple[Any, float, float]] = {
+    "noise_multiplier": (Real, _LEAST, 1e300),
+    "epsilon": (Real, _LEAST, 1e300),
+    "delta": (Real, 0.0, _BELOW_ONE),
+    "slack": (Real, 0.0, _BELOW_ONE),  # a total variation distance
+    "rate": (Real, _LEAST, 1.0),
+    "share": (Real, _LEAST, 1.0),
+    "records": (Integral, 1, MOST_TIMES),
+    "times": (Integral, 1, MOST_TIMES),
+    "weight": (Integral, 1, MOST_TIMES),
+}
+_UNSAID = (("rate", 1.0), ("weight", None))  # what an entry does not mention
+_WORDS = {
+    "noise_epsilon": "epsilon",
+    "rate": "sampling rate",
+    "weight": "weight of a person",
+    "share": "share of the times",
+}
+
+
 class Event(ABC):
     """One release. what: its name. slack: total variation of the noise drawn from the stated.
 
     records: most records of one person; together: whether they may share a time bin.
     rate: the probability with which a record takes part.
+
+    Its entry on a certificate has its fields, by the names in `keys` where these are others.
     """
 
-    mechanisms: ClassVar[tuple[str, ...]]  # its names on a certificate
+    mechanisms: ClassVar[tuple[str, ...]]  # its names on a certificate: usual, and the other one
+    keys: ClassVar[Mapping[str, str]] = {}
     _kinds: ClassVar[dict[str, type[Event]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -125,11 +132,22 @@ class Event(ABC):
     records: int = 1
     together: bool = False
     rate: float = 1.0
+    weight: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name not in _RANGES or (name == "weight" and value is None):
+                continue
+            kind, low, high = _RANGES[name]
+            if isinstance(value, bool) or not (isinstance(value, kind) and low <= value <= high):
+                raise InputError(f"the {name.replace('_', ' ')} of a release is out of range")
+        if not isinstance(self.together, bool):
+            raise InputError("records of a person are together, True, or not, False")
 
     @property
     def mechanism(self) -> str:
         """Its name on a certificate."""
-        return self.mechanisms[0]
+        return self.mechanisms[self.rate != 1 or self.weight is not None]
 
     @property
     def person(self) -> Person:
@@ -140,20 +158,6 @@ class Event(ABC):
     def pair(self, adjacency: Adjacency) -> DominatingPair:
         """The pair of laws that dominates it, slack left aside."""
 
-    @property
-    @abstractmethod
-    def numbers(self) -> dict[str, float]:
-        """The numbers of its line on a certificate, by their names in words."""
-
-    @abstractmethod
-    def fields(self) -> dict[str, Any]:
-        """The values from which `of_entry` makes it again, beside its name."""
-
-    @classmethod
-    @abstractmethod
-    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """The event of an entry of its own mechanism."""
-
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """What so many of them cost, where one number says it."""
         return {}
@@ -161,7 +165,12 @@ class Event(ABC):
     @property
     def kind(self) -> tuple[Any, ...]:
         """All that is known of it before its noise is."""
-        return self.mechanism, self.what, self.person, self.rate
+        return self.mechanism, self.name, self.records, self.together, self.rate
+
+    @property
+    def name(self) -> str:
+        """What is planned of `what`: after ": " stands which columns it turned out to be about."""
+        return self.what.partition(": ")[0]
 
     @property
     def information(self) -> float:
@@ -172,29 +181,63 @@ class Event(ABC):
         """The event with noise drawn exactly as stated."""
         return replace(self, slack=0.0)  # type: ignore[type-var]
 
+    def fields(self) -> dict[str, Any]:
+        """The values from which `of_entry` makes it again, beside its name."""
+        values = {}
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if each.name not in ("what", "slack") and (each.name, value) not in _UNSAID:
+                values[self.keys.get(each.name, each.name)] = value
+        return values
+
+    @classmethod
+    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """The event of an entry of its own mechanism."""
+        names = {each.name for each in fields(cls)} - {"slack"}  # type: ignore[arg-type]
+        keys = {name: cls.keys.get(name, name) for name in names}
+        return cls(**{name: entry[key] for name, key in keys.items() if key in entry})
+
     def to_dict(self, adjacency: Adjacency, times: int = 1) -> dict[str, Any]:
         """The entry of a certificate for `times` such releases; its cost is that of all of them."""
         line = {"what": self.what, "times": times, "mechanism": self.mechanism}
         return {**line, **self.fields(), **self.cost(adjacency, times)}
 
     @staticmethod
-    def from_dict(entry: Mapping[str, Any]) -> Event:
-        """The inverse of `to_dict`, but for the slack, which a certificate has as one sum."""
-        event = Event._kinds[entry["mechanism"]].of_entry(entry)
-        if event.mechanism != entry["mechanism"]:
-            raise InputError("an entry of a certificate has the fields of another mechanism")
-        return event
+    def from_dict(entry: Any) -> Event:
+        """The inverse of `to_dict`, but for the slack, which a certificate has as one sum.
+
+        The entry may be anybody's: an `InputError` unless all of it is of its kind and size.
+        """
+        try:
+            event = Event._kinds[entry["mechanism"]].of_entry(entry)
+            often = is_whole(entry["times"]) and 1 <= entry["times"] <= MOST_TIMES
+            if often and event.mechanism == entry["mechanism"] and is_line(event.what):
+                return event
+        except (LookupError, TypeError, AttributeError, ArithmeticError, InputError):
+            pass
+        raise InputError("an entry of a certificate is not that of an event")
 
     @property
     def in_words(self) -> str:
         """The mechanism and its noise."""
-        numbers = (f"{name} {value:.4g}" for name, value in self.numbers.items())
+        numbers = [
+            f"{_WORDS.get(key, key.replace('_', ' '))} {value:.4g}"
+            for key, value in self.fields().items()
+            if key not in ("records", "together", "adjacency")
+        ]
         return f"{self.mechanism} noise, {', '.join(numbers)}"
 
     def describe(self, times: int = 1) -> str:
         """Its name and noise, for messages."""
         many = f"{times} x " if times > 1 else ""
         return f"{many}{self.what!r} ({self.in_words})"
+
+
+def is_line(value: Any) -> bool:
+    """Text without control characters, which could hide what stands beside it."""
+    return isinstance(value, str) and not any(
+        ord(letter) < 32 or 127 <= ord(letter) < 160 or letter in "\u2028\u2029" for letter in value
+    )
 
 
 @dataclass(frozen=True)
@@ -213,14 +256,6 @@ class GaussianSum(Event):
     records: int = 1
     together: bool = False
     rate: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check_release(self.noise_multiplier, "a noise multiplier", self.slack, self.records)
-        _check_share(self.rate, "a sampling rate")
-
-    @property
-    def mechanism(self) -> str:
-        return self.mechanisms[self.rate != 1]
 
     def sensitivity(self, adjacency: Adjacency) -> float:
         """Largest move of the sum, in units of c, if all records take part."""
@@ -242,21 +277,6 @@ class GaussianSum(Event):
         """Of one released number, in units of c^2: z^2."""
         return self.noise_multiplier**2
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        sampled = {} if self.rate == 1 else {"sampling rate": self.rate}
-        return {"noise multiplier": self.noise_multiplier, **sampled}
-
-    def fields(self) -> dict[str, Any]:
-        sampled = {} if self.rate == 1 else {"rate": self.rate}
-        person = {"records": self.records, "together": self.together}
-        return {"noise_multiplier": self.noise_multiplier, **person, **sampled}
-
-    @classmethod
-    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
-        person = entry["records"], entry["together"]
-        return cls(entry["noise_multiplier"], entry["what"], 0.0, *person, entry.get("rate", 1.0))
-
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """mu of all of them, sensitivity sqrt(times) / z; where people are sampled, no number."""
         if self.rate != 1:
@@ -268,16 +288,16 @@ class GaussianSum(Event):
 class LaplaceCounts(Event):
     """Counts of records over cells, each record in exactly one, with discrete Laplace noise added.
 
-    The noise has P(x) proportional to exp(-epsilon |x|), independent in every cell. Records of a
-    person in different time bins are in different cells: each one added or removed shifts one cell
-    by one, each one replaced shifts two. Records that may be together may be in one cell.
+    Records of a person in different time bins are in different cells: each one added or removed
+    shifts one cell by one, each one replaced shifts two. Records that may be together may be in one
+    cell.
 
     weight: the most that a person moves all counts by together, where that is no matter of how many
-    records they have: these become whole numbers that add up to the weight (`LagTable`). Whoever
-    comes or goes is then one response of weight * epsilon.
+    records they have (`LagTable`). Whoever comes or goes is then one response of weight * epsilon.
     """
 
     mechanisms: ClassVar[tuple[str, ...]] = ("discrete Laplace", "per-person discrete Laplace")
+    keys: ClassVar[Mapping[str, str]] = {"epsilon": "noise_epsilon"}
 
     epsilon: float
     what: str
@@ -285,15 +305,6 @@ class LaplaceCounts(Event):
     records: int = 1
     together: bool = False
     weight: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_release(self.epsilon, "the epsilon of Laplace counts", self.slack, self.records)
-        if self.weight is not None:
-            check_whole("the weight of a person", self.weight, 1)
-
-    @property
-    def mechanism(self) -> str:
-        return self.mechanisms[self.weight is not None]
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         """Largest sum of the moves of all cells: the L1 sensitivity."""
@@ -316,21 +327,6 @@ class LaplaceCounts(Event):
         """Of one count: 2 e^-epsilon / (1 - e^-epsilon)^2."""
         return noise.laplace_variance(self.epsilon)
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        weight = {} if self.weight is None else {"weight of a person": self.weight}
-        return {"epsilon": self.epsilon, **weight}
-
-    def fields(self) -> dict[str, Any]:
-        weight = {} if self.weight is None else {"weight": self.weight}
-        person = {"records": self.records, "together": self.together}
-        return {"noise_epsilon": self.epsilon, **person, **weight}
-
-    @classmethod
-    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
-        person = entry["records"], entry["together"]
-        return cls(entry["noise_epsilon"], entry["what"], 0.0, *person, entry.get("weight"))
-
     def cost(self, adjacency: Adjacency, times: int) -> dict[str, float]:
         """epsilon of all of them: sensitivity times epsilon."""
         return {"epsilon": self.sensitivity(adjacency) * times * self.epsilon}
@@ -349,7 +345,7 @@ class Opaque(Event):
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon, self.delta)
+        super().__post_init__()
         check_adjacency(self.adjacency)
 
     def under(self, adjacency: Adjacency) -> tuple[float, float]:
@@ -369,17 +365,6 @@ class Opaque(Event):
         epsilon, delta = self.under(adjacency)
         return DominatingPair(responses=(epsilon, 1), revealed=delta)
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        return {"delta": self.delta, "epsilon": self.epsilon}
-
-    def fields(self) -> dict[str, Any]:
-        return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
-
-    @classmethod
-    def of_entry(cls, entry: Mapping[str, Any]) -> Self:
-        return cls(entry["epsilon"], entry["delta"], entry["what"], entry["adjacency"])
-
 
 @dataclass(frozen=True)
 class ChosenTimes(Event):
@@ -391,11 +376,6 @@ class ChosenTimes(Event):
     release: GaussianSum
     times: int
     what: str
-
-    def __post_init__(self) -> None:
-        _check_share(self.share, "the share of chosen times")
-        if self.times < 1:
-            raise InputError("chosen times need at least one release")
 
     @property
     def slack(self) -> float:  # type: ignore[override]
@@ -418,10 +398,6 @@ class ChosenTimes(Event):
     def ideal(self) -> Self:
         return replace(self, release=self.release.ideal())
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        return {**self.release.numbers, "share of the times": self.share, "steps": self.times}
-
     def fields(self) -> dict[str, Any]:
         return {"share": self.share, "steps": self.times, **self.release.fields()}
 
@@ -435,25 +411,6 @@ def people_moved(adjacency: Adjacency) -> int:
     return 1 if check_adjacency(adjacency) == "add-remove" else 2
 
 
-def check_slack(slack: float) -> None:
-    """Refuse what cannot be a total variation distance."""
-    if not 0 <= slack < 1:
-        raise InputError("slack is a total variation distance: it must be at least 0 and below 1")
-
-
-def _check_release(size: float, name: str, slack: float, records: int) -> None:
-    if not (math.isfinite(size) and size > 0):
-        raise InputError(f"{name} must be a positive, finite number")
-    check_slack(slack)
-    check_whole("the records of one person", records, 1)
-
-
-def _check_share(value: float, name: str) -> None:
-    """Refuse what is no probability above zero."""
-    if not (is_number(value) and 0 < value <= 1):
-        raise InputError(f"{name} must be above 0 and at most 1")
-
-
 MOST_TOGETHER = 1000  # records of a person in one bin, of which a binomial is taken
 MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
 
@@ -462,8 +419,7 @@ MOST_LOSS = 1e4  # of one sampled sum: far beyond what protects anybody
 class SampledPair:
     """In every bin, sum_j p_j N(j / z, 1) against N(0, 1), or against its mirror image.
 
-    chance: with which all the steps are made, else none, and it is known which (chosen times); None
-    where they are made in any case.
+    chance: with which all the steps are made, else none, of chosen times; None in any case.
     """
 
     noise_multiplier: float
@@ -495,25 +451,19 @@ class SampledPair:
     def points(self, times: int, interval: float) -> float:
         """About how many losses on the grid `times` of it take, which is what composing them costs:
         those of one, within ten deviations, and of all together: 20 times their deviation, or what
-        all at once could reach."""
+        all at once could reach. The variance of one is about E_Q[(P / Q)^2] - 1, which is
+        E[e^{j j' / z^2}] - 1 for two numbers of sampled records.
+        """
         together = self.records if self.together else 1
         size, n = together / self.noise_multiplier, times * self.steps * (self.records // together)
         sides = 2 if self.adjacency == "replace-one" else 1
         one = sides * (size * size / 2 + 10 * size)
         if together > MOST_TOGETHER or one > MOST_LOSS:
             return math.inf
-        return (one + min(n * one, 20 * sides * math.sqrt(n * self._variance()))) / interval
-
-    def _variance(self) -> float:
-        """About that of one loss: E_Q[(P / Q)^2] - 1 = E[e^{j j' / z^2}] - 1, j and j' two numbers
-        of sampled records; of one record q^2 (e^{1 / z^2} - 1), as in `clt_mu`."""
-        sizes, chances = self.moves()
-        inverse, q = self.noise_multiplier**-2, self.rate
-        logs = (
-            (len(sizes) - 1) * math.log1p(q * math.expm1(min(j * inverse, 700.0))) for j in sizes
-        )
-        mean = sum(p * math.expm1(min(x, 700.0)) for p, x in zip(chances, logs, strict=True))
-        return max(mean, 0.0)
+        q, inverse, (sizes, chances) = self.rate, self.noise_multiplier**-2, self.moves()
+        logs = [together * math.log1p(q * math.expm1(min(j * inverse, 700.0))) for j in sizes]
+        variance = sum(p * math.expm1(min(x, 700.0)) for p, x in zip(chances, logs, strict=True))
+        return (one + min(n * one, 20 * sides * math.sqrt(n * variance))) / interval
 
     def limit_mu_squared(self, times: int) -> float | None:
         """mu^2 of the Gaussian pair that `times` of it tend to, by the central limit theorem, which

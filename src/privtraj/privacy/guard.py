@@ -9,15 +9,14 @@ computed from answers is post-processing.
     Tables        the same in cells of several kinds       + discrete Gaussian noise
     ClippedSums   sum over records of clip_c( v(record) )  + discrete Gaussian noise  (`sums`)
     KernelSums    the same for the vectors of a step of the dynamics, summed faster   (`sums`)
-    LagTable      how people's pairs of records agree      + discrete Laplace noise
+    LagTable      how people's pairs of records agree      + discrete Laplace noise   (`pairs`)
 
 A question is a linear statistic: integers that add up over people (`total`). Its event (`events`)
 says what it costs and how far one person moves these integers, all of them together: at most
-scale * sensitivity(adjacency), in the L1 norm where the noise is Laplace and in the Euclidean norm
-where it is Gaussian. The scale is that of the noise: 1 for Laplace, where people are counted; S / z
-for Gaussian noise of multiplier z, which has standard deviation S on every integer (`noise`). Each
-question proves it beside its code, for a person of one row or of a public number g of them, each in
-a window of its own or together, and for both neighbouring relations.
+scale * sensitivity(adjacency), in the L1 norm with Laplace noise, where the scale is 1, and in the
+Euclidean norm with Gaussian noise of multiplier z, where it is S / z for a standard deviation of S
+on every integer (`noise`). Each question proves it beside its code, for a person of one row or of a
+public number g of them, each in a window of its own or together, and for both relations.
 
 Why the stated cost holds
     A row is one record, a time and one point of the unit cube. What is added for a row, or for all
@@ -32,17 +31,21 @@ Why the stated cost holds
     records of one person that were in different bins may be in one window, and are then paid for
     as if they were together (`PublicShape.in_windows`).
 
-    projected: points may be seen along other axes, which are public or released (`rows`). A row's
-    new point is a function of the row and of these numbers, so every proof holds with new points.
+    projected: points may be seen along other axes, which are public or released (`Projection`). A
+    row's new point is a function of the row and of these numbers, bit by bit, so every proof holds
+    with new points.
 
     sampled: every row takes part in a sum if its own fresh 64-bit word, from the source of the
     noise, is below floor(rate 2^64): an exact coin of probability at most rate. The sum is released
     as it is, never divided by the number of rows that took part; a batch without rows is noise
-    alone, and is paid for like any other (`sampling`).
+    alone, and is paid for like any other.
+
+    chosen times: a uniform set of bins, drawn once, published, and paid for together with all
+    releases that will be made of it; the guard that is handed out asks for no rows of other bins.
+    Times that are named without looking at anybody are free: other rows merely take no part.
 
     The number of people in the data, in a window or in a batch never enters an answer except
-    through these mechanisms. Numbers that are public knowledge are given by the user, and do not
-    come from here (`head_count`).
+    through these mechanisms.
 
     Nothing is refused after it was paid for. Whether a question can be answered is decided by
     public and released numbers, before it is paid for, and every table that passed the checks of
@@ -57,10 +60,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,21 +72,209 @@ from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
+from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, Person
-from privtraj.privacy.ledger import Ledger, Payer
-from privtraj.privacy.rows import (
-    ProjectedRows,
-    Projection,
-    PublicShape,
-    RepeatedRows,
-    Rows,
-    check_windows,
-)
+from privtraj.privacy.ledger import Allowance, Ledger
 
 MAX_CELLS = 2**26  # noisy counts per release, over all windows
-KINDS = 4  # of a pair: in the same outer third, in neighbours, in opposites, both in the middle
-PEOPLE_AT_ONCE = 1 << 15  # whose pairs are in memory
+BLOCK = 1 << 20  # rows at a time: what is computed on the way stays small beside the rows
+
+
+# Rows -----------------------------------------------------------------------------------------
+
+
+class SlabRows(NamedTuple):
+    """Rows of K slabs. points: (n, d) in [0, 1], sorted by slab.  slabs: (n,) in 0..K-1."""
+
+    points: NDArray[np.float32]
+    slabs: NDArray[np.int32]
+
+
+class RepeatedRows(NamedTuple):
+    """Rows of people who have several. people: (n,) whose.  times: (n,).  points: (n, d)."""
+
+    people: NDArray[np.int64]
+    times: NDArray[np.float64]
+    points: NDArray[np.float32]
+
+
+class Rows(Protocol):
+    """n validated records of d features, each at a time of its own, wherever they live: as arrays
+    (`MemoryRows`), in a database or in files (`data.sql_rows.SqlRows`)."""
+
+    @property
+    def digest(self) -> bytes:
+        """Recognises the data, whatever the order of rows; as sensitive as they are."""
+
+    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
+        """Exact numbers of records (K, product of the sides), of sides (d,) cells per axis."""
+
+    def in_slabs(self, slabs: Slabs) -> SlabRows:
+        """The rows of these slabs; in a slab they keep their order."""
+
+    def repeated(self) -> RepeatedRows:
+        """The rows of all who have several, where it is known whose they are; else none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Points seen along a few axes only, where people's features hardly fill their box.
+
+    centre: c (d,) in the unit cube.  axes: A (d, r), orthonormal columns.  half: of a side.
+
+    A record's point y of the unit cube becomes  u = 1/2 + (y - c) A / (2 half), clamped to [0, 1]^r
+    and rounded to float32. That it does not depend on the other rows holds bit by bit. Products of
+    matrices would break it: a library may add up the last rows of a block in another order than the
+    first. Here every number is a product or a sum of two float64, feature by feature, and each of
+    these is rounded alone.
+    """
+
+    centre: Floats
+    axes: Floats
+    half: float
+
+    @property
+    def rank(self) -> int:
+        """r."""
+        return self.axes.shape[1]
+
+    def __call__(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """u (n, r) of points (n, d)."""
+        along = np.zeros((len(points), self.rank))
+        for column, middle, axis in zip(points.T, self.centre, self.axes, strict=True):
+            along += (column.astype(np.float64) - middle)[:, None] * axis
+        return np.clip(0.5 + along / (2 * self.half), 0.0, 1.0).astype(np.float32)
+
+    def back(self, places: Floats) -> Floats:
+        """(..., d) in the unit cube, or near it, of places (..., r); undoes it in the subspace."""
+        return np.asarray(self.centre + 2 * self.half * (places - 0.5) @ self.axes.T)
+
+
+@dataclass(frozen=True)
+class PublicShape:
+    """What everybody may know of rows as they are seen: windows of time, d axes, what a person has.
+
+    projection: along whose axes points are seen, if not their own.  rate: the probability with
+    which a record takes part in a sum.
+    """
+
+    windows: Slabs
+    axes: Axes
+    person: Person
+    projection: Projection | None = None
+    rate: float = 1.0
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.axes.levels)
+
+    def in_windows(self, windows: Slabs) -> PublicShape:
+        """The same in other windows, whose edges and numbers are public or released.
+
+        Records of one person in different windows may meet in one, so whoever has several is paid
+        for as if they were together.
+        """
+        check_windows(windows)
+        return replace(self, windows=windows, person=self.person.in_slabs())
+
+    def projected(self, projection: Projection) -> PublicShape:
+        """The same along the axes of a projection."""
+        return replace(self, axes=Axes.numeric(projection.rank), projection=projection)
+
+    def seen(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Points of the unit cube, as they are seen."""
+        return points if self.projection is None else self.projection(points)
+
+
+def check_windows(windows: Slabs) -> None:
+    """Refuse windows in which a record might have no place: its rows alone would tell."""
+    numbers, edges = windows.slab_of_piece, windows.edges
+    in_use = np.unique(numbers[numbers >= 0])
+    if len(numbers) != len(edges) + 1 or not (np.diff(edges) > 0).all() or len(in_use) == 0:
+        raise InputError("slabs need increasing edges, and a number for each piece between")
+    if not np.array_equal(in_use, np.arange(len(in_use))):
+        raise InputError("slabs are numbered from 0, without gaps")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MemoryRows:
+    """Rows as arrays. points: (n, d) in [0, 1].  times: (n,) in data units.
+
+    people: (n,) whose, from 0, where people may have several; else None.
+    """
+
+    points: NDArray[np.float32]
+    times: NDArray[np.float64]
+    digest: bytes = field(default=b"", repr=False)
+    people: NDArray[np.int64] | None = None
+
+    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
+        cells = math.prod(sides)
+        counts = np.zeros((1 + slabs.count) * cells, dtype=np.int64)  # the first for no slab
+        for start in range(0, len(self.times), BLOCK):
+            block = slice(start, start + BLOCK)
+            place = (1 + slabs.of(self.times[block])) * np.int64(cells)
+            place += cell_of(self.points[block], sides)
+            counts += np.bincount(place, minlength=counts.size)
+        return counts.reshape(-1, cells)[1:]
+
+    def in_slabs(self, slabs: Slabs) -> SlabRows:
+        numbers = slabs.of(self.times).astype(np.int32)
+        order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
+        return SlabRows(self.points[order], numbers[order])
+
+    def repeated(self) -> RepeatedRows:
+        if self.people is None:
+            return RepeatedRows(np.empty(0, np.int64), self.times[:0], self.points[:0])
+        own = np.bincount(self.people, minlength=1)[self.people] > 1
+        return RepeatedRows(self.people[own], self.times[own], self.points[own])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProjectedRows:
+    """The same rows with the points of a projection; those in a database are brought here."""
+
+    rows: Rows
+    projection: Projection
+
+    @property
+    def digest(self) -> bytes:
+        return self.rows.digest
+
+    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
+        points, numbers = self.in_slabs(slabs)
+        cells = math.prod(sides)
+        place = numbers.astype(np.int64) * cells + cell_of(points, sides)
+        return np.bincount(place, minlength=slabs.count * cells).reshape(-1, cells)
+
+    def in_slabs(self, slabs: Slabs) -> SlabRows:
+        points, numbers = self.rows.in_slabs(slabs)
+        return SlabRows(self.projection(points), numbers)
+
+    def repeated(self) -> RepeatedRows:
+        people, times, points = self.rows.repeated()
+        return RepeatedRows(people, times, self.projection(points))
+
+
+def cell_of(points: NDArray[np.float32], sides: Sequence[int]) -> NDArray[np.int64]:
+    """Number (n,) of the cell of each point (n, d) of the unit cube, the first feature slowest.
+
+    sides: (d,) cells along each axis; 1 for one that does not matter.
+
+    In float64 the product of a float32 and a number of cells is exact, so every database that knows
+    both types finds the same cell.
+    """
+    cell = np.zeros(len(points), dtype=np.int64)
+    for column, cells in zip(points.T, sides, strict=True):
+        if cells > 1:
+            side = np.minimum((column.astype(np.float64) * cells).astype(np.int64), cells - 1)
+            cell = cell * cells + side
+    return cell
+
+
+# Questions, releases and the guard ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -211,9 +402,8 @@ class Guard:
     ) -> None:
         self.ledger = ledger
         self.shape = shape
-        self._rows = rows
         self._view = View(rows, shape, source)
-        self._payer: Payer = ledger
+        self._payer: Ledger | Allowance = ledger
         self._source = source
         self._watcher = watcher
 
@@ -221,14 +411,15 @@ class Guard:
         """The noisy answer to a question, which is paid for first."""
         question, scale = release.question, release.noise.scale
         question.check(self.shape, scale)
-        event = release.event(self.shape)
+        event = question.event(release.noise, release.what, self.shape)
         self._payer.spend(event)
-        blocks = question.total(self._view, scale)
-        if processes.is_first():
-            blocks = [block + release.noise.draw(self._source, block.shape) for block in blocks]
+        blocks = list(question.total(self._view, scale))
+        for k, block in enumerate(blocks):
+            if processes.is_first():
+                blocks[k] = block + release.noise.draw(self._source, block.shape)
         answer = question.answer(blocks, scale)
         if isinstance(answer, list):
-            answer = [processes.broadcast_first(one) for one in answer]
+            answer = list(map(processes.broadcast_first, answer))
         else:
             answer = processes.broadcast_first(answer)
         if self._watcher is not None:
@@ -241,15 +432,59 @@ class Guard:
 
     def projected(self, projection: Projection) -> Self:
         """The same rows seen along the axes of a projection, which are public or released."""
-        part = self._showing(self.shape.projected(projection))
-        part._rows = part._view.rows = ProjectedRows(self._rows, projection)
+        return self._showing(
+            self.shape.projected(projection), ProjectedRows(self._view.rows, projection)
+        )
+
+    def at_rate(self, rate: float) -> Self:
+        """The same, every record taking part in a sum with this public probability."""
+        if rate != 1 and processes.several():
+            raise InputError("people can be sampled by one process only: use rate=1")
+        return self._showing(replace(self.shape, rate=rate))
+
+    def at_times(self, bins: Ints) -> Self:
+        """The same door to the rows of these bins alone; which ones is public, so it is free."""
+        wanted = np.unique(bins)
+        if len(wanted) == 0 or not (wanted[0] >= 0 and wanted[-1] < self.n_times):
+            raise InputError(f"times are numbered from 0 to {self.n_times - 1}")
+        row = np.append(np.full(self.n_times, -1), -1)  # the last for times that are out already
+        row[wanted] = np.arange(len(wanted))
+        windows = self.shape.windows
+        kept = Slabs(windows.edges, row[windows.slab_of_piece])
+        return self._showing(replace(self.shape, windows=kept))
+
+    def reserve(self, event: GaussianSum, times: int) -> Self:
+        """The same rows, for exactly `times` of these sums, which are paid for now."""
+        part = self.at_rate(event.rate)
+        part._payer = self.ledger.reserve(event, times)
         return part
 
-    def _showing(self, shape: PublicShape) -> Self:
-        """The same rows, of which other things are public."""
-        part = copy(self)
-        part.shape, part._view = shape, View(self._rows, shape, self._source)
-        return part
+    def choose_times(
+        self, n: int, width: int, noise_multiplier: float, what: str, times: int
+    ) -> tuple[Ints, Self]:
+        """n random bins in order, public from now on, and a guard over their rows alone.
+
+        It may release `times` sums of D = width, which are paid for now as one mixture. The bins
+        are the first of a uniform permutation: the order of different words, drawn again if two are
+        equal.
+        """
+        if processes.several():
+            raise InputError("times can be drawn by one process only")
+        shape = self.shape
+        event = gaussian_event(noise_multiplier, what, n * width, shape.person, shape.rate)
+        allowance = self.ledger.reserve(event, times, share=n / self.n_times)
+        words = self._source.words(self.n_times)
+        while len(np.unique(words)) < self.n_times:
+            words = self._source.words(self.n_times)
+        chosen = np.sort(np.argsort(words)[:n])
+        part = self.at_times(chosen)
+        part._payer = allowance
+        return chosen, part
+
+    def sum_event(self, width: int, noise_multiplier: float, what: str) -> GaussianSum:
+        """What clipped sums of D = width will cost: to be reserved, or planned."""
+        draws, shape = self.n_times * width, self.shape
+        return gaussian_event(noise_multiplier, what, draws, shape.person, shape.rate)
 
     @property
     def n_features(self) -> int:
@@ -261,10 +496,11 @@ class Guard:
         """K, how many windows of time an answer has: the declared bins, unless others were cut."""
         return self.shape.windows.count
 
-    def sum_event(self, width: int, noise_multiplier: float, what: str) -> GaussianSum:
-        """What clipped sums of D = width will cost: to be reserved, or planned."""
-        draws, shape = self.n_times * width, self.shape
-        return gaussian_event(noise_multiplier, what, draws, shape.person, shape.rate)
+    def _showing(self, shape: PublicShape, rows: Rows | None = None) -> Self:
+        """The same rows, of which other things are public."""
+        part = copy(self)
+        part.shape, part._view = shape, View(rows or self._view.rows, shape, self._source)
+        return part
 
 
 # Counts ---------------------------------------------------------------------------------------
@@ -278,9 +514,9 @@ class CellCounts(Question):
 
     A row is in exactly one cell of at most one window, so a person of g records who is added or
     removed moves the counts by g in all, and a person replaced by 2 g. Counts are integers and so
-    is the noise, which is drawn exactly as stated: no floating point is involved, and nothing but
-    the law of the source's words is taken on trust, with delta = 0 too. Records in different
-    windows are in different cells, which costs less than g in one cell (`events.LaplaceCounts`).
+    is the noise: no floating point is involved, and nothing but the law of the source's words is
+    taken on trust, with delta = 0 too. Records in different windows are in different cells, which
+    costs less than g in one cell (`events.LaplaceCounts`).
     """
 
     sides: int | tuple[int, ...]
@@ -324,13 +560,6 @@ class Table:
     sides: tuple[int, ...]
     weight: float = 1.0
     groups: tuple[Ints | None, ...] | None = None
-
-    def check(self) -> None:
-        """Refuse windows that lack a piece of time, and groups that leave out a cell."""
-        check_windows(self.windows)
-        for side, of in zip(self.sides, self.groups or (None,) * len(self.sides), strict=True):
-            if of is not None and (of.shape != (side,) or of.min() < 0):
-                raise InputError(f"groups of {side} cells need one number, from 0, for each")
 
     @property
     def cells(self) -> int:
@@ -376,8 +605,11 @@ class Tables(Question):
 
     def check(self, shape: PublicShape, scale: float) -> None:
         for table in self.tables:
-            table.check()
+            check_windows(table.windows)
             _check_sides(table.sides, table.windows.count, shape)
+            for side, of in zip(table.sides, table.groups or (), strict=False):
+                if of is not None and (of.shape != (side,) or of.min() < 0):
+                    raise InputError(f"groups of {side} cells need one number, from 0, for each")
         self.multipliers(scale)
 
     def multipliers(self, scale: float) -> Ints:
@@ -407,128 +639,3 @@ class Tables(Question):
         """Noisy counts, in people."""
         copies = self.multipliers(scale).tolist()
         return [block / times for block, times in zip(noisy, copies, strict=True)]
-
-
-# Pairs of records -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class LagTable(Question):
-    """How do people's pairs of records agree, by the time between them? (L, 4 d)
-
-    times: (q,) increasing, in data units.  thresholds: (q, d, 2) at these times, linear between.
-    lag_edges: (L - 1,) increasing, in data units.  each: w, whole.  All of it public or released.
-
-    Here a person is summed, not a row. Each of a person's records is, in every feature, in one of
-    three thirds: below, between or above two thresholds of its time. Each pair of records has a
-    lag, which is in one of L bins, and in every feature the two are in the same outer third, in
-    neighbouring thirds, in opposite ones, or both in the middle. A person with P pairs has, in a
-    feature, n_c of them in each of the 4 L cells c. What they contribute is
-
-        r_c = round( w (n_1 + .. + n_c) / P ) - round( w (n_1 + .. + n_(c-1)) / P )
-
-    for a whole number w: their mean pair, counted w times, rounded so that nothing is lost. The r_c
-    are whole, not negative, and telescope to w in each of d features, whoever the person is and
-    however many records they have, in bins or together; without a pair all are 0. So a person added
-    or removed moves the answer by w d in all, and a person replaced by 2 w d, in whole numbers that
-    are counted and never rounded as floats: with exact integer noise delta is 0
-    (`events.LaplaceCounts`, `weight`). The number g of records does not matter.
-
-    Which pairs there are, and in which cells, follows from the thresholds and from the person's own
-    records alone: the rows know whose they are, and at most g of a person were kept, by that
-    person's records alone (`data.records`). Neither order nor whose they are matters.
-    """
-
-    times: Floats
-    thresholds: Floats
-    lag_edges: Floats
-    each: int = 1
-    noise = Laplace
-
-    def __post_init__(self) -> None:
-        numbers = (self.times, self.thresholds, self.lag_edges)
-        shape = np.shape(self.thresholds)
-        if not (
-            all(np.isfinite(some).all() for some in numbers)
-            and (np.diff(self.times) > 0).all()
-            and (np.diff(self.lag_edges) > 0).all()
-            and len(shape) == 3
-            and shape[::2] == (len(self.times), 2)
-            and self.each >= 1
-        ):
-            raise InputError("thirds need increasing times and lags, and two thresholds at each")
-
-    @property
-    def n_features(self) -> int:
-        """d."""
-        return int(self.thresholds.shape[1])
-
-    @property
-    def lag_bins(self) -> int:
-        """L."""
-        return len(self.lag_edges) + 1
-
-    @property
-    def weight(self) -> int:
-        """w d, the most that a person moves the sum by."""
-        return self.each * self.n_features
-
-    def check(self, shape: PublicShape, scale: float) -> None:
-        if self.n_features != shape.n_features:
-            raise InputError(f"thirds of {shape.n_features} features need thresholds for each")
-
-    def total(self, view: View, scale: float) -> list[NDArray[Any]]:
-        return [processes.total(self.sum_over(view.rows.repeated()))]
-
-    def event(self, noise: Laplace, what: str, shape: PublicShape) -> LaplaceCounts:
-        return LaplaceCounts(noise.epsilon, what, 0.0, *shape.person, weight=self.weight)
-
-    def sum_over(self, rows: RepeatedRows) -> Ints:
-        """Exact numbers (L, 4 d): features in turn, of each the four kinds of pairs."""
-        total = np.zeros((self.n_features, self.lag_bins, KINDS), np.int64)
-        for some in _people_in_parts(rows):
-            total += self.contributions(some).sum(axis=0)
-        return total.transpose(1, 0, 2).reshape(self.lag_bins, -1)
-
-    def contributions(self, rows: RepeatedRows) -> Ints:
-        """r (people, d, L, 4) of these people, who are numbered from 0 without gaps."""
-        order = np.argsort(rows.people, kind="stable")  # those of one person together
-        rows = RepeatedRows(rows.people[order], rows.times[order], rows.points[order])
-        people, n = rows.people, len(rows.people)
-        shape = (int(people.max(initial=-1)) + 1, self.n_features, self.lag_bins, KINDS)
-        # a record outside the range of time is taken for one at its end
-        times = np.clip(rows.times, self.times[0], self.times[-1])
-        third, features = self._thirds(rows), np.arange(self.n_features)
-        counts = np.zeros(shape, np.int64)
-        for ahead in range(1, n):
-            first = np.flatnonzero(people[ahead:] == people[:-ahead])
-            if len(first) == 0:  # nobody has so many records
-                break
-            second = first + ahead
-            lag = np.searchsorted(self.lag_edges, np.abs(times[second] - times[first]))
-            kind = np.abs(third[second] - third[first])
-            kind[(third[first] == 1) & (third[second] == 1)] = KINDS - 1
-            place = (people[first, None], features, lag[:, None], kind)
-            counts += np.bincount(
-                np.ravel_multi_index(place, shape).ravel(), minlength=counts.size
-            ).reshape(shape)
-        so_far = np.cumsum(counts.reshape(*shape[:2], -1), axis=-1)
-        pairs = np.maximum(so_far[..., -1:], 1)
-        shares = (2 * self.each * so_far + pairs) // (2 * pairs)  # rounded to the nearest
-        return np.diff(shares, axis=-1, prepend=0).reshape(shape)
-
-    def _thirds(self, rows: RepeatedRows) -> Ints:
-        """Third (n, d) of each record, 0 to 2."""
-        third = np.zeros(rows.points.shape, np.int64)
-        for k, side in np.ndindex(self.n_features, 2):
-            threshold = np.interp(rows.times, self.times, self.thresholds[:, k, side])
-            third[:, k] += rows.points[:, k] > threshold
-        return third
-
-
-def _people_in_parts(rows: RepeatedRows) -> Iterator[RepeatedRows]:
-    """All records of so many people at a time, who are numbered anew."""
-    people = np.unique(rows.people, return_inverse=True)[1]
-    for start in range(0, int(people.max(initial=-1)) + 1, PEOPLE_AT_ONCE):
-        own = (people >= start) & (people < start + PEOPLE_AT_ONCE)
-        yield RepeatedRows(people[own] - start, rows.times[own], rows.points[own])

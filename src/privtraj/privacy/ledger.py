@@ -16,12 +16,12 @@ certified on the fine one. Results are remembered: every fit of an audit asks th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from functools import lru_cache
-from typing import Protocol, Self
+from functools import lru_cache, partial
+from typing import Any
 
 from privtraj.base.errors import BudgetError
 from privtraj.privacy.accounting import (
@@ -39,23 +39,14 @@ from privtraj.privacy.accounting import (
 )
 from privtraj.privacy.events import (
     Adjacency,
+    ChosenTimes,
     Event,
     GaussianSum,
     LaplaceCounts,
     Person,
     check_adjacency,
     check_budget,
-    check_slack,
 )
-
-_WORTH_NAMING = 1e-3  # less privacy loss than this buys nothing: call it spent
-
-
-class Payer(Protocol):
-    """Whoever can pay for a release: a ledger, or an allowance from one."""
-
-    def spend(self, event: Event) -> None:
-        """Pay for the event, or raise `BudgetError`."""
 
 
 class Ledger:
@@ -96,7 +87,9 @@ class Ledger:
     def guarantee(self) -> Guarantee:
         """Its own events, and beside them what is about other people."""
         own = Sequential(self.events)
-        return own if self.others is None else Parallel((self.others, own))
+        if self.others is None:
+            return own
+        return Parallel((self.others, own)) if self.events else self.others
 
     @property
     def cost(self) -> Cost:
@@ -108,7 +101,7 @@ class Ledger:
     def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
         after = copy(self)
-        after._add(event, times)
+        after.tally, after.events = self.tally.add(event, times), (*self.events, (event, times))
         return after.cost.delta(self.epsilon) <= self.delta
 
     def spend(self, event: Event, times: int = 1) -> None:
@@ -116,55 +109,64 @@ class Ledger:
         plan = self._plan and self._plan.after(event, times)
         if not self.covers(event, times):
             raise BudgetError(
-                f"the budget does not cover {event.describe(times)}: {self.remaining(event)}"
+                f"the budget does not cover {event.describe(times)}: epsilon {up(self.spent())} of "
+                f"{self.epsilon:g} is spent at delta {self.delta:g}"
             )
-        self._add(event, times)
-        self._plan = plan
-
-    def _add(self, event: Event, times: int) -> None:
         self.tally = self.tally.add(event, times)
         self.events = (*self.events, (event, times))
+        self._plan = plan
+
+    def reserve(self, event: GaussianSum, times: int, share: float | None = None) -> Allowance:
+        """Pay for `times` equal releases at once; the allowance then hands them out one by one.
+
+        share: of the time bins, random and published, that they are made on; None for all bins.
+        """
+        if share is None:
+            self.spend(event, times)
+        else:
+            self.spend(ChosenTimes(share, event, times, event.what))
+        return Allowance(event, times)
 
     def spent(self) -> float:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
         return self.cost.epsilon(self.delta)
 
-    def remaining(self, like: Event | None = None) -> str:
-        """What is left, in words: the budget used, and the largest single release that fits, of
-        people who have as many records as those of `like`."""
-        used = f"epsilon {up(self.spent())} of {self.epsilon:g} is spent at delta {self.delta:g}"
-        if self.tally.sampled:  # no closed form to calibrate in
-            return used
-        budget = (self.epsilon, self.delta, self.adjacency, self.events)
-        person = ONE_RECORD if like is None else like.person
-        inverse = calibrate_gaussian(*budget, person=person)
-        laplace = calibrate_laplace(*budget, person=person)
-        options = []
-        if inverse > _WORTH_NAMING:
-            options.append(f"a Gaussian sum of noise multiplier {up(1 / inverse)} or more")
-        if laplace > _WORTH_NAMING:
-            options.append(f"Laplace counts of epsilon {down(laplace)} or less")
-        return f"{used}, which leaves room for {' or '.join(options) or 'nothing more'}"
 
-    def __repr__(self) -> str:
-        events = sum(times for _, times in self.events)
-        budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}, adjacency={self.adjacency!r}"
-        return f"Ledger({budget}, events={events})"
+class Allowance:
+    """So many releases of one kind, paid for in advance; anything else is refused.
 
+    Composing sampled steps anew at every one would take longer than the steps. So they are paid for
+    at once, and handed out one by one; what is left counts as spent, used or not.
+    """
 
-def up(value: float) -> str:
-    """Four digits, rounded up: what is printed never promises more than was proven."""
-    return _rounded(value, ROUND_CEILING)
+    def __init__(self, event: GaussianSum, times: int) -> None:
+        self._event = event
+        self._left = times
+
+    def spend(self, event: Event) -> None:
+        """Take one of the releases, or raise `BudgetError`."""
+        if event != self._event or self._left < 1:
+            raise BudgetError(
+                f"only {self._left} more of {self._event.describe()} were paid for in advance, not "
+                f"{event.describe()}"
+            )
+        self._left -= 1
 
 
-def down(value: float) -> str:
-    """Four digits, rounded down: what is said to be left is there."""
-    return _rounded(value, ROUND_FLOOR)
+def up(value: float, digits: int = 4) -> str:
+    """Rounded up: what is printed never promises more than was proven."""
+    return _rounded(value, ROUND_CEILING, digits)
 
 
-def _rounded(value: float, towards: str) -> str:
+def down(value: float, digits: int = 4) -> str:
+    """Rounded down: what is said to be left is there."""
+    return _rounded(value, ROUND_FLOOR, digits)
+
+
+def _rounded(value: float, towards: str, digits: int) -> str:
     shortest = repr(float(value))  # the decimal a person typed, where one did
-    return f"{float(Context(prec=4, rounding=towards).create_decimal(shortest)):.4g}"
+    rounded = Context(prec=digits, rounding=towards).create_decimal(shortest)
+    return f"{float(rounded):.{digits}g}"
 
 
 _TOLERANCE = 1e-9  # relative, for the rounding of shares that add up to the bound
@@ -180,20 +182,6 @@ class Planned:
     shared: bool = False
     used: float = 0.0  # of the shared event's information
 
-    def after(self, event: Event, times: int) -> Planned | None:
-        """What is left after so many of the event; None if they are not covered."""
-        used = self.used
-        if self.shared:
-            covered = event.kind == self.event.kind
-            if covered:
-                used += times * event.information
-                covered = used <= self.event.information * (1 + _TOLERANCE)
-        else:
-            covered = event.ideal() == self.event.ideal()
-        if times > self.times or not covered:
-            return None
-        return replace(self, times=self.times - times, used=used)
-
 
 @dataclass(frozen=True)
 class BudgetPlan:
@@ -201,16 +189,17 @@ class BudgetPlan:
 
     releases: tuple[Planned, ...] = ()
 
-    @classmethod
-    def of(cls, events: Iterable[tuple[Event, int]]) -> Self:
-        """A plan of events that are all known in advance, each so many times."""
-        return cls(tuple(Planned(event, times) for event, times in events))
-
     def after(self, event: Event, times: int = 1) -> BudgetPlan:
         """The plan that is left, or a `BudgetError` if the event is not on it."""
         for k, planned in enumerate(self.releases):
-            left = planned.after(event, times)
-            if left is not None:
+            used = planned.used
+            if not planned.shared:
+                covered = event.ideal() == planned.event.ideal()
+            elif covered := event.kind == planned.event.kind:
+                used += times * event.information
+                covered = used <= planned.event.information * (1 + _TOLERANCE)
+            if covered and times <= planned.times:
+                left = replace(planned, times=planned.times - times, used=used)
                 return BudgetPlan((*self.releases[:k], left, *self.releases[k + 1 :]))
         raise BudgetError(
             f"{event.describe(times)} is not on the plan of this fit, or no more of it: "
@@ -227,110 +216,44 @@ ONE_RECORD = Person()
 _SMALLEST, _LARGEST = 2.0**-40, 2.0**40
 _LEAST_NOISE = 0.05  # sampled sums of less noise have losses of hundreds, and grids of millions
 _QUIET = 4.0  # noise at which the grids of sampled sums are still short
-_ON_GRIDS = 1e-6  # precision beside sampled sums
 
 
-def calibrate_gaussian(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    others: Events = (),
-    *,
-    slack: float = 0.0,
-    person: Person = ONE_RECORD,
-) -> float:
-    """The largest 1/z for which GaussianSum(z) fits into (epsilon, delta) beside the others.
-
-    K equal steps may share it: each of noise multiplier z sqrt(K). slack: what the new noise will
-    add, here and below. 0.0 if nothing fits.
-    """
-    spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(GaussianSum, spent, epsilon, delta, person)
-
-
-def calibrate_laplace(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    others: Events = (),
-    *,
-    slack: float = 0.0,
-    person: Person = ONE_RECORD,
-) -> float:
-    """The largest e for which LaplaceCounts(e) fits beside the others. 0.0 if nothing fits."""
-    spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _largest_release(LaplaceCounts, spent, epsilon, delta, person)
-
-
-def calibrate_noise(
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    *,
-    steps: int,
-    rate: float = 1.0,
-    person: Person = ONE_RECORD,
-    others: Events = (),
-    slack: float = 0.0,
-) -> float:
-    """The smallest z for which `steps` sampled sums fit beside the others. inf if nothing fits."""
-    spent = _spent(epsilon, delta, adjacency, others, slack)
-    return _least_noise(spent, epsilon, delta, steps, rate, person)
-
-
-@lru_cache(maxsize=256)
-def _largest_release(
+def calibrate(
     kind: type[GaussianSum | LaplaceCounts],
-    spent: Tally,
     epsilon: float,
     delta: float,
-    person: Person,
+    adjacency: Adjacency,
+    others: Events = (),
+    *,
+    slack: float = 0.0,
+    person: Person = ONE_RECORD,
+    steps: int = 1,
+    rate: float = 1.0,
 ) -> float:
-    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none.
+    """The largest size of a release that fits into (epsilon, delta) beside the others, so many
+    times; 0.0 if nothing fits. size: e of LaplaceCounts(e), 1/z of a GaussianSum(z).
 
-    size: epsilon of counts, 1 / z of a sum.
+    slack: what the new noise will add.  rate: at which the people of a sum are sampled.
     """
-
-    def fits(size: float) -> bool:
-        event = kind(size if kind is LaplaceCounts else 1 / size, "", 0.0, *person)
-        return spent.add(event).delta(epsilon) <= delta
-
-    most, precision = _LARGEST, 1e-13
-    if spent.sampled:  # no more than without them, which needs no grid
-        alone = _largest_release(kind, replace(spent, sampled=()), epsilon, delta, person)
-        most, precision = min(alone, 1 / _LEAST_NOISE), _ON_GRIDS
-    good = _halved_until(fits, most) if most else 0.0
-    if 0 < good < most:
-        good = bisect(fits, good=good, bad=2 * good, precision=precision)
-    return good * (1 - CALIBRATION_MARGIN)
+    check_budget(epsilon, delta)
+    spent, budget = tally(others, adjacency), (epsilon, delta)
+    spent = replace(spent, slack=spent.slack + slack)
+    size = _largest(kind, spent, budget, person) / math.sqrt(steps)
+    if size and rate != 1:  # sampling never costs more than taking everybody
+        size = _largest(kind, spent, budget, person, steps, rate, size)
+    return size
 
 
-def _halved_until(fits: Callable[[float], bool], x: float) -> float:
-    """The first of x, x / 2, x / 4, ... that fits; 0.0 if none does."""
-    while not fits(x):
-        x /= 2
-        if x < _SMALLEST:
-            return 0.0
-    return x
+calibrate_gaussian = partial(calibrate, GaussianSum)
+"""The largest 1/z. K equal steps may share it: each of noise multiplier z sqrt(K)."""
+calibrate_laplace = partial(calibrate, LaplaceCounts)
+"""The largest e."""
 
 
-@lru_cache(maxsize=64)
-def _least_noise(
-    spent: Tally, epsilon: float, delta: float, steps: int, rate: float, person: Person
-) -> float:
-    start = _largest_release(GaussianSum, spent, epsilon, delta, person) / math.sqrt(steps)
-    if start == 0 or rate == 1:
-        return 1 / start if start else math.inf
-
-    def fits(inverse: float, interval: float) -> bool:
-        event = GaussianSum(1 / inverse, "", 0.0, *person, rate)
-        return spent.add(event, steps).delta(epsilon, interval) <= delta
-
-    if not fits(_SMALLEST, FINE):  # the error of the grid alone may be more than delta
-        return math.inf
-    # Sampling never costs more than taking everybody, but for the error of the grid.
-    start = min(start * (1 - 1e-3), 1 / _LEAST_NOISE)
-    return 1 / _largest_on_grids(fits, start, 1 / _LEAST_NOISE)
+def calibrate_noise(epsilon: float, delta: float, adjacency: Adjacency, **plan: Any) -> float:
+    """The smallest z for which `steps` sums of people sampled at a `rate` fit. inf if nothing."""
+    inverse = calibrate(GaussianSum, epsilon, delta, adjacency, **plan)
+    return 1 / inverse if inverse else math.inf
 
 
 def calibrate_scale(
@@ -346,26 +269,57 @@ def calibrate_scale(
         return total.delta(epsilon, interval) <= delta
 
     least = min((pair.noise_multiplier for pair, _ in base.sampled), default=_LARGEST)
-    start = _halved_until(lambda factor: fits(factor, FINE), min(1.0, least / _QUIET))
-    if start == 0:
-        return 0.0
-    return _largest_on_grids(fits, start, least / _LEAST_NOISE) * (1 - CALIBRATION_MARGIN)
+    found = _largest_on_grids(fits, min(1.0, least / _QUIET), least / _LEAST_NOISE)
+    return found * (1 - CALIBRATION_MARGIN)
 
 
-def _largest_on_grids(fits: Callable[[float, float], bool], good: float, most: float) -> float:
-    """The largest x up to `most` that fits, from a good one; fits(x, grid)."""
+@lru_cache(maxsize=256)
+def _largest(
+    kind: type[GaussianSum | LaplaceCounts],
+    spent: Tally,
+    budget: tuple[float, float],
+    person: Person,
+    steps: int = 1,
+    rate: float = 1.0,
+    start: float = _LARGEST,
+) -> float:
+    """The largest size that fits, less the margin, where all smaller ones fit too; 0.0 if none.
+
+    size: epsilon of counts, 1 / z of a sum.  budget: (epsilon, delta).
+    """
+    epsilon, delta = budget
+
+    def fits(size: float, interval: float = FINE) -> bool:
+        if kind is LaplaceCounts:
+            event: Event = LaplaceCounts(size, "", 0.0, *person)
+        else:
+            event = GaussianSum(1 / size, "", 0.0, *person, rate)
+        return spent.add(event, steps).delta(epsilon, interval) <= delta
+
+    if spent.sampled or rate != 1:
+        if rate == 1:  # no more than without what is sampled, which needs no grid
+            start = _largest(kind, replace(spent, sampled=()), budget, person)
+        most = 1 / _LEAST_NOISE if rate != 1 else min(start, 1 / _LEAST_NOISE)
+        good = start and _largest_on_grids(fits, min(start, most), most)
+    else:
+        good = start
+        while good and not fits(good):
+            good = good / 2 if good / 2 >= _SMALLEST else 0.0
+        if 0 < good < start:
+            good = bisect(fits, good=good, bad=2 * good)
+    return good * (1 - CALIBRATION_MARGIN)
+
+
+def _largest_on_grids(fits: Callable[[float, float], bool], start: float, most: float) -> float:
+    """The largest x up to `most` that fits, by fits(x, grid); 0.0 if none from the start down."""
+    good = start
+    while not fits(good, FINE):
+        good /= 2
+        if good < _SMALLEST:
+            return 0.0
     while good < most and fits(min(2 * good, most), COARSE):
         good = min(2 * good, most)
     good = bisect(lambda x: fits(x, COARSE), good, min(2 * good, most), 5e-4)
     while not fits(good, FINE):
         good *= 1 - 1e-3
     return bisect(lambda x: fits(x, FINE), good, good * (1 + 1e-3), 2e-4)
-
-
-def _spent(
-    epsilon: float, delta: float, adjacency: Adjacency, others: Events, slack: float
-) -> Tally:
-    check_budget(epsilon, delta)
-    check_slack(slack)
-    spent = tally(others, adjacency)
-    return replace(spent, slack=spent.slack + slack)

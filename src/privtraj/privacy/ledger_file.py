@@ -59,16 +59,7 @@ _SELF = b', "self": "%b"}'  # how a line ends: with the sha256 of the line witho
 _SCRYPT_N = 2**14
 _TOLERANCE = 1e-9  # of the cap, for amounts that a program computed
 _POLL = 0.01  # seconds between two attempts to lock
-_SPECIAL = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-_CODE = re.compile(
-    "([1-9][0-9]{0,8})-[0-9a-f]{16}"
-)  # of a whole ledger: lines, and sha256 of the last
+_CODE = re.compile("([1-9][0-9]{0,8})-[0-9a-f]{16}")  # lines of a ledger, and sha256 of the last
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError)  # of a line
 
 
@@ -139,20 +130,19 @@ class LedgerFile:
         """
         if not (isinstance(digest, bytes) and len(digest) == hashlib.sha256().digest_size):
             raise InputError("the digest of the records must be the 32 bytes of a sha256")
-        return self._claim(digest, epsilon, delta, adjacency, what, new_people)
+        return self._claim(digest, (epsilon, delta), adjacency, what, new_people)
 
     def charge(self, epsilon: float, delta: float, adjacency: Adjacency, what: str) -> Reservation:
         """Record a release made elsewhere, by another tool; it counts for everybody, and is
         recorded beyond the cap too: what has happened is not undone by a refusal."""
-        return self._claim(None, epsilon, delta, adjacency, what, new_people=False)
+        return self._claim(None, (epsilon, delta), adjacency, what, new_people=False)
 
     def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:
         """Note that a reserved fit made its model; this gives no budget back.
 
         spent_epsilon: epsilon of the certificate. model: sha256 of the model, in hex.
         """
-        with self._locked(os.O_RDWR | os.O_APPEND) as file:
-            book = self._read(file)
+        with self._opened(os.O_RDWR | os.O_APPEND) as (file, book):
             entry = next((entry for entry in book.entries if entry.id == entry_id), None)
             if entry is None or entry_id in book.fitted:
                 raise InputError(
@@ -169,9 +159,8 @@ class LedgerFile:
 
     def summary(self) -> dict[str, Any]:
         """Everything the ledger says, as plain JSON values."""
-        with self._locked(os.O_RDONLY) as file:
-            book = self._read(file)
-        caps = self._caps or book.entries[-1].caps
+        with self._opened(os.O_RDONLY) as (_, book):
+            caps = self._caps or book.entries[-1].caps
         names, groups, entries = ("group", "epsilon", "delta", "left_epsilon", "left_delta"), [], []
         for group in book.groups or (None,):
             spent = book.spent(group)
@@ -179,14 +168,15 @@ class LedgerFile:
         for entry in book.entries:
             own, note = asdict(entry), book.fitted.get(entry.id)
             del own["cap_epsilon"], own["cap_delta"]
-            state = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
-            spent_epsilon, model = (note.spent_epsilon, note.model) if note else (None, None)
-            more = {"state": state, "spent_epsilon": spent_epsilon, "model": model}
-            entries.append({**own, **more})
+            own["state"] = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
+            own["spent_epsilon"] = note.spent_epsilon if note else None
+            own["model"] = note.model if note else None
+            entries.append(own)
         return {
             "adjacency": book.adjacency,
-            "code": code_of(book.hashes),
-            **dict(zip(("cap_epsilon", "cap_delta"), caps, strict=True)),
+            "code": _code(book.hashes),
+            "cap_epsilon": caps[0],
+            "cap_delta": caps[1],
             "groups": groups,
             "entries": entries,
         }
@@ -195,29 +185,28 @@ class LedgerFile:
         """The summary as a table for people."""
         summary = self.summary()
         adjacency: Adjacency = summary["adjacency"]
-        several, lines = len(summary["groups"]) > 1, []
+        several = len(summary["groups"]) > 1
+        lines = [
+            f"Privacy ledger '{self.path}'",
+            f"Protected: {PROTECTS[adjacency]} ({adjacency}).",
+            f"Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
+        ]
         for row in summary["groups"]:
             lines.append(
                 f"{'Group ' + str(row['group']) if several else 'Total'}: "
                 f"epsilon {up(row['epsilon'])} and delta {up(row['delta'])} spent, "
                 f"epsilon {down(row['left_epsilon'])} and delta {down(row['left_delta'])} left."
             )
-        group = ["group"] if several else []
-        table = [["time", "epsilon", "delta", "records", *group, "what", "state"]]
+        table = [["time", "epsilon", "delta", "records", *["group"] * several, "what", "state"]]
         for entry in summary["entries"]:
-            state = entry["state"]
+            state, what = entry["state"], " ".join(entry["what"].split())
             if state == FITTED:
                 spent = up(entry["spent_epsilon"])
                 state = f"fitted: exact epsilon {spent}, model {entry['model'][:12]}"
-            group = ["every" if entry["group"] is None else str(entry["group"])] if several else []
+            group = "every" if entry["group"] is None else str(entry["group"])
             amounts, records = (up(entry["epsilon"]), up(entry["delta"])), entry["fingerprint"]
-            what = " ".join(entry["what"].split())
-            table.append([entry["time"], *amounts, records or "-", *group, what, state])
-        lines = [
-            f"Privacy ledger '{self.path}'",
-            f"Protected: {PROTECTS[adjacency]} ({adjacency}).",
-            f"Cap: epsilon {summary['cap_epsilon']:g}, delta {summary['cap_delta']:g}.",
-            *lines,
+            table.append([entry["time"], *amounts, records or "-", *[group] * several, what, state])
+        lines += [
             *aligned(table),
             f"Code: {summary['code']} (note it elsewhere: given as --ledger-code, it tells later "
             "whether lines were cut off).",
@@ -227,18 +216,18 @@ class LedgerFile:
     def _claim(
         self,
         digest: bytes | None,
-        epsilon: float,
-        delta: float,
+        amounts: tuple[float, float],
         adjacency: Adjacency,
         what: str,
         new_people: bool,
     ) -> Reservation:
-        check_budget(epsilon, delta)
+        check_budget(*amounts)
         check_adjacency(adjacency)
-        with self._locked(os.O_RDWR | os.O_APPEND | (os.O_CREAT if self._caps else 0)) as file:
-            salt = secrets.token_bytes(16)
-            header = {"privtraj ledger": 2, "salt": salt.hex(), "adjacency": adjacency}
-            book = self._read(file, new=_Book(salt, adjacency, last=_line(header)))
+        salt = secrets.token_bytes(16)
+        header = {"privtraj ledger": 2, "salt": salt.hex(), "adjacency": adjacency}
+        new = _Book(salt, adjacency, last=_line(header))
+        flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if self._caps else 0)
+        with self._opened(flags, new) as (file, book):
             if book.adjacency != adjacency:
                 raise InputError(
                     f"the ledger '{self.path}' counts under {book.adjacency}, which does not add "
@@ -246,12 +235,12 @@ class LedgerFile:
                     Arg("adjacency", book.adjacency),
                     ", or a second ledger file",
                 )
-            fingerprint = None
+            fingerprint = known = None
             if digest is not None:
                 slow = hashlib.scrypt(digest, salt=book.salt, n=_SCRYPT_N, r=8, p=1)
                 fingerprint = slow.hex()[:16]
-            recognised = book.like(fingerprint) is not None
-            if recognised and new_people:
+                known = next((e for e in book.entries if e.fingerprint == fingerprint), None)
+            if known and new_people:
                 raise InputError(
                     f"these records are in the ledger '{self.path}' already, so their people are "
                     "not new: leave out ",
@@ -259,89 +248,64 @@ class LedgerFile:
                 )
             if not (self._caps or book.entries):
                 raise self._absent()
+            # where it counts: its old group, a new one, the only one, or (None) every one
+            group = known.group if known else None
+            if fingerprint is not None and not known:
+                if new_people or not book.groups:
+                    group = len(book.groups)
+                elif len(book.groups) == 1:
+                    group = book.groups[0]
             caps = self._caps or book.entries[-1].caps
-            group = book.group_for(fingerprint, new_people)
-            costs = (float(epsilon), float(delta), *caps)
+            costs = (float(amounts[0]), float(amounts[1]), *caps)
             entry = _Entry(secrets.token_hex(8), _now(), str(what), *costs, fingerprint, group)
-            if fingerprint is not None:
-                self._check_room(book, entry, may_be_new=not (recognised or new_people))
+            after, left = book.spent(group, entry), _left(book.spent(group), caps)
+            fits = all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True))
+            if fingerprint is not None and not fits:
+                advice: list[str | Arg] = ["lower epsilon and delta, or raise the cap if you may"]
+                if book.entries and not (known or new_people):
+                    advice += [", or say ", Arg("new_people", True)]
+                    advice.append(" if nobody in these records is in the others of it")
+                raise BudgetError(
+                    f"the ledger '{self.path}' has epsilon {down(left[0])} and delta "
+                    f"{down(left[1])} left of {caps[0]:g} and {caps[1]:g}, and this fit asks for "
+                    f"{up(entry.epsilon)} and {up(entry.delta)}: ",
+                    *advice,
+                )
             self._append(file, book, "reserved", entry)
-        return Reservation(entry.id, recognised, *_left(book.spent(group, entry), caps))
-
-    def _check_room(self, book: _Book, entry: _Entry, *, may_be_new: bool) -> None:
-        caps, after = entry.caps, book.spent(entry.group, entry)
-        if all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True)):
-            return
-        epsilon, delta = _left(book.spent(entry.group), caps)
-        advice: tuple[str | Arg, ...] = ("lower epsilon and delta, or raise the cap if you may",)
-        if may_be_new and book.entries:
-            new = Arg("new_people", True)
-            advice += (", or say ", new, " if nobody in these records is in the others of it")
-        raise BudgetError(
-            f"the ledger '{self.path}' has epsilon {down(epsilon)} and delta {down(delta)} left "
-            f"of {caps[0]:g} and {caps[1]:g}, and this fit asks for {up(entry.epsilon)} and "
-            f"{up(entry.delta)}: ",
-            *advice,
-        )
-
-    def _read(self, file: int, new: _Book | None = None) -> _Book:
-        """What the file says; the new book if it is empty, and nobody knows of lines it had."""
-        with open(file, "rb", closefd=False) as stream:
-            book = _parse(stream.read(), self.path)
-        self._check_whole(() if book is None else book.hashes)
-        book = book or new
-        if book is None:
-            raise self._absent()
-        return book
-
-    def _check_whole(self, hashes: Sequence[str]) -> None:
-        """Refuse a ledger that does not go on from its seal, or from the code that was noted."""
-        sealed, name = read_seal(self.path), seal_of(self.path).name
-        if sealed is not None and not _goes_on(sealed, hashes):
-            raise InputError(
-                f"the ledger '{self.path}' has lost lines that its seal '{name}' knows of: put "
-                "back the whole file, or charge what was released since and remove the seal"
-            )
-        if self._noted is not None and not _goes_on(self._noted, hashes):
-            raise InputError(
-                f"the ledger '{self.path}' does not go on from the code that was noted (",
-                Arg("ledger_code"),
-                "), so it was cut, replaced or is another: put back the whole file, or charge what "
-                "was released since",
-            )
-
-    def _append(self, file: int, book: _Book, kind: str, record: _Entry | _Fitted) -> None:
-        """One write, on the disk before this returns; a torn line of an earlier crash goes.
-
-        The directory comes first, and every time: the file is of no use without its name, and who
-        created it may have been killed before the name was on the disk.
-        """
-        _sync_directory(self.path.resolve().parent)
-        line = _with_self(_line({"kind": kind, **asdict(record), "before": _sha256(book.last)}))
-        start = b"" if book.ended else b"\n"
-        data = start + line + b"\n" if book.size else book.last + b"\n" + line + b"\n"
-        os.ftruncate(file, book.size)
-        if os.write(file, data) != len(data):
-            os.ftruncate(file, book.size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(file)
-        hashes = book.hashes or (_sha256(book.last),)
-        write_seal(self.path, code_of((*hashes, _sha256(line))))
+        return Reservation(entry.id, known is not None, *_left(after, caps))
 
     @contextmanager
-    def _locked(self, flags: int) -> Iterator[int]:
-        """The open file, which no other process may use meanwhile.
+    def _opened(self, flags: int, new: _Book | None = None) -> Iterator[tuple[int, _Book]]:
+        """The open file, which no other process may use meanwhile, and what it says; the new book
+        if it is empty, and nobody knows of lines it had.
 
         Some file systems lock only what is open for writing: whoever reads there may find a line
         that is just being written, and takes it for one that a crash tore.
         """
-        self._check_place()
+        mode = stat.S_IFREG
+        try:  # before it is opened: a pipe would wait, a device would forget
+            mode = os.stat(self.path).st_mode
+        except FileNotFoundError:
+            self._check_whole(())
+        except OSError:
+            pass  # whoever opens it says why not
+        if not stat.S_ISREG(mode):
+            kind = "a directory" if stat.S_ISDIR(mode) else "a pipe, a socket or a device"
+            raise InputError(
+                f"the ledger '{self.path}' is {kind}, which keeps no lines: give a plain file, or "
+                "the name of one that does not exist yet"
+            )
         try:
             file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with suppress(OSError) if flags == os.O_RDONLY else nullcontext():
                     lock_descriptor(file, poll_interval=_POLL)
-                yield file
+                with open(file, "rb", closefd=False) as stream:
+                    book = _parse(stream.read(), self.path)
+                self._check_whole(() if book is None else book.hashes)
+                if book is None and new is None:
+                    raise self._absent()
+                yield file, book or new  # type: ignore[misc]
             finally:
                 with suppress(OSError):  # closing is not enough where a child process holds a copy
                     unlock_descriptor(file)
@@ -355,21 +319,56 @@ class LedgerFile:
                 "give a file that you may read and write"
             ) from None
 
-    def _check_place(self) -> None:
-        """Refuse what is no file, before it is opened: a pipe would wait, a device would forget."""
-        try:
-            mode = os.stat(self.path).st_mode
-        except FileNotFoundError:
-            self._check_whole(())
-            return
-        except OSError:
-            return  # whoever opens it says why not
-        if not stat.S_ISREG(mode):
-            kind = next((word for is_one, word in _SPECIAL if is_one(mode)), "a special file")
+    def _check_whole(self, hashes: Sequence[str]) -> None:
+        """Refuse a ledger that does not go on from its seal, or from the code that was noted."""
+        seal, sealed = seal_of(self.path), None
+        with suppress(OSError, ValueError):
+            if stat.S_ISREG(seal.stat().st_mode):
+                sealed = seal.read_text(encoding="ascii").strip()
+        if sealed and _CODE.fullmatch(sealed) and not _goes_on(sealed, hashes):
             raise InputError(
-                f"the ledger '{self.path}' is {kind}, which keeps no lines: give a plain file, or "
-                "the name of one that does not exist yet"
+                f"the ledger '{self.path}' has lost lines that its seal '{seal.name}' knows of: "
+                "put back the whole file, or charge what was released since and remove the seal"
             )
+        if self._noted is not None and not _goes_on(self._noted, hashes):
+            raise InputError(
+                f"the ledger '{self.path}' does not go on from the code that was noted (",
+                Arg("ledger_code"),
+                "), so it was cut, replaced or is another: put back the whole file, or charge what "
+                "was released since",
+            )
+
+    def _append(self, file: int, book: _Book, kind: str, record: _Entry | _Fitted) -> None:
+        """One write, on the disk before this returns; a torn line of an earlier crash goes.
+
+        The directory comes first, and every time: the file is of no use without its name, and who
+        created it may have been killed before the name was on the disk. The seal comes last: a
+        crash before leaves the old one, which the longer ledger still holds. Where none can be
+        written the ledger has no seal, and the line counts all the same.
+        """
+        if sys.platform != "win32":  # which has no such call
+            directory = os.open(self.path.resolve().parent, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        line = _with_self(_line({"kind": kind, **asdict(record), "before": _sha256(book.last)}))
+        start = b"" if book.ended else b"\n"
+        data = start + line + b"\n" if book.size else book.last + b"\n" + line + b"\n"
+        os.ftruncate(file, book.size)
+        if os.write(file, data) != len(data):
+            os.ftruncate(file, book.size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(file)
+        seal = seal_of(self.path)
+        draft = seal.with_name(f"{seal.name}.new")  # one name: what a crash leaves is written over
+        with suppress(OSError):
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+                hashes = book.hashes or (_sha256(book.last),)
+                stream.write(f"{_code((*hashes, _sha256(line)))}\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(draft, seal)
 
     def _absent(self) -> InputError:
         if not self.path.parent.is_dir():
@@ -451,21 +450,6 @@ class _Book:
     def groups(self) -> tuple[int, ...]:
         return tuple(sorted({entry.group for entry in self.entries if entry.group is not None}))
 
-    def like(self, fingerprint: str | None) -> _Entry | None:
-        """The first entry for the same records; a charge names no records."""
-        same = (entry for entry in self.entries if entry.fingerprint == fingerprint)
-        return None if fingerprint is None else next(same, None)
-
-    def group_for(self, fingerprint: str | None, new_people: bool) -> int | None:
-        """Where the next entry counts: its old group, a new one, the only one, or every one."""
-        if fingerprint is None:
-            return None
-        if known := self.like(fingerprint):
-            return known.group
-        if new_people or not self.groups:
-            return len(self.groups)
-        return self.groups[0] if len(self.groups) == 1 else None
-
     def spent(self, group: int | None, *more: _Entry) -> _Pair:
         """Total of a group; of every group (None), the largest epsilon and the largest delta."""
         groups = (self.groups or (None,)) if group is None else (group,)
@@ -517,8 +501,8 @@ def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
     if values.pop("before") != _sha256(before):
         raise ValueError
     own = values.pop("self", None)
-    if own is None and _names_itself(before):
-        raise ValueError
+    if own is None and (before.startswith(_STARTS[1]) or b', "self": "' in before):
+        raise ValueError  # from the first line that has a hash of itself on, all have
     if own is not None and line != _with_self(line[: -len(_SELF % bytes(64))] + b"}"):
         raise ValueError
     kinds: dict[str, type[_Entry | _Fitted]] = {"reserved": _Entry, "fitted": _Fitted}
@@ -533,11 +517,6 @@ def _with_self(line: bytes) -> bytes:
     return line[:-1] + _SELF % _sha256(line).encode()
 
 
-def _names_itself(line: bytes) -> bool:
-    """Whether the lines that follow must have a hash of themselves: from the first one on."""
-    return line.startswith(_STARTS[1]) or b', "self": "' in line
-
-
 def _sha256(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
@@ -546,7 +525,21 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-# Amounts ------------------------------------------------------------------------------------
+def _code(hashes: Sequence[str]) -> str:
+    """The code of a ledger whose lines have these sha256."""
+    return f"{len(hashes)}-{hashes[-1][:16]}"
+
+
+def _goes_on(code: str, hashes: Sequence[str]) -> bool:
+    """Whether a ledger whose lines have these sha256 goes on from a code."""
+    lines = int(code.split("-")[0])
+    return lines <= len(hashes) and _code(hashes[:lines]) == code
+
+
+def seal_of(ledger: Path) -> Path:
+    """The file beside a ledger that remembers its end; one for all links to it."""
+    real = ledger.resolve()
+    return real.with_name(f"{real.name}.seal")
 
 
 def _left(spent: _Pair, caps: _Pair) -> _Pair:
@@ -558,56 +551,3 @@ def _left(spent: _Pair, caps: _Pair) -> _Pair:
 def _sum(amounts: Iterable[float]) -> float:
     """Exact in the decimals that people type: 0.1 and 0.2 make 0.3, and 0.9 of 1 leaves 0.1."""
     return float(sum(Fraction(repr(amount)) for amount in amounts))
-
-
-def _sync_directory(path: Path) -> None:
-    if sys.platform == "win32":
-        return  # Windows has no such call
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def code_of(hashes: Sequence[str]) -> str:
-    """The code of a ledger whose lines have these sha256."""
-    return f"{len(hashes)}-{hashes[-1][:16]}"
-
-
-def _goes_on(code: str, hashes: Sequence[str]) -> bool:
-    """Whether a ledger whose lines have these sha256 goes on from a code."""
-    lines = int(code.split("-")[0])
-    return lines <= len(hashes) and code_of(hashes[:lines]) == code
-
-
-def seal_of(ledger: Path) -> Path:
-    """The file beside a ledger that remembers its end; one for all links to it."""
-    real = ledger.resolve()
-    return real.with_name(f"{real.name}.seal")
-
-
-def read_seal(ledger: Path) -> str | None:
-    """The code that the seal of a ledger remembers; None where there is none that can be read."""
-    path = seal_of(ledger)
-    with suppress(OSError, ValueError):
-        if stat.S_ISREG(path.stat().st_mode):
-            code = path.read_text(encoding="ascii").strip()
-            return code if _CODE.fullmatch(code) else None
-    return None
-
-
-def write_seal(ledger: Path, code: str) -> None:
-    """Replace the seal at once, after the line that it remembers is on the disk.
-
-    A crash before leaves the old seal, which the longer ledger still holds. Where nothing can be
-    written the ledger has no seal, and the line counts all the same.
-    """
-    path = seal_of(ledger)
-    draft = path.with_name(f"{path.name}.new")  # one name: what a crash leaves is written over
-    with suppress(OSError):
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(f"{code}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)

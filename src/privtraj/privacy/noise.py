@@ -4,7 +4,7 @@ Noise in floating point leaks through the gaps between floats, so every draw her
 and no float takes part in a probability.
 
 A draw is a uniform real number U of [0, 1], of which only as many bits are drawn as decide where it
-is among the thresholds P(X <= x). A `Table` has the first 64 bits of the thresholds that are not
+is among the thresholds P(X <= x). A `Law` keeps the first 64 bits of the thresholds that are not
 all zeros there or all ones, and these settle all but one in 10^14 draws. Where U and a threshold
 agree in all bits drawn, both are continued, 64 bits at a time (`Law.tails`: bounds from below and
 from above that agree). So nothing is cut off and nothing is rounded: if the words of the source are
@@ -46,7 +46,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,17 +69,6 @@ EPSILON_RANGE = (1e-3, 64.0)
 _WORD = 64  # bits of a source's words
 _SPARE = 96  # bits beyond those that are wanted, so that bounds hardly ever disagree in these
 _CHUNK = 1 << 16  # draws at a time: the working set stays in cache
-
-
-class Source(Protocol):
-    """A supply of uniform 64-bit words."""
-
-    @property
-    def private(self) -> bool:
-        """Whether nobody can predict or replay the words."""
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """`count` independent uniform words, shape (count,)."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +95,11 @@ class SeededSource:
         return self._bits.random_raw(count)
 
 
+Source = SecureSource | SeededSource
+"""A supply of uniform 64-bit words: words(count), shape (count,), independent. private: whether
+nobody can predict or replay them."""
+
+
 def source_for(seed: int | None) -> Source:
     """The operating system's entropy, unless a seed asks for reproducible (not private) noise."""
     return SecureSource() if seed is None else SeededSource(seed)
@@ -120,6 +114,44 @@ class Law:
 
     rate: Fraction
     bend: Fraction = Fraction(0)
+
+    @cached_property
+    def high(self) -> NDArray[np.uint64]:
+        """(2 n,) floor(2^64 P(X <= x)) from x = -n to -1, the first of them 0, and the complements
+        in 64 bits of the same, in reverse. A word that is none of these leaves no other x than
+        -n + #{i : high_i < word}, whatever bits follow."""
+        lower = np.array(self.tails(_WORD)[::-1], dtype=np.uint64)
+        return frozen(np.concatenate([lower, ~lower[::-1]]))
+
+    def draw(self, source: Source, count: int) -> NDArray[np.int64]:
+        """`count` independent draws, shape (count,).
+
+        U < 1/2 gives -k for the number k of tails P(X <= -1), P(X <= -2), ... that are above U, and
+        U >= 1/2 gives +k for that of 1 - U: as U and 1 - U have the same law, that is P(x) for
+        every x.
+        """
+        drawn = np.empty(count, dtype=np.int64)
+        for start in range(0, count, _CHUNK):
+            part = drawn[start : start + _CHUNK]
+            words = source.words(part.size)
+            below = np.searchsorted(self.high, words)
+            part[:] = below - len(self.high) // 2
+            for at in np.flatnonzero(self.high.take(below, mode="clip") == words):
+                part[at] = self._settled(int(words[at]), source)
+        return drawn
+
+    def _settled(self, word: int, source: Source) -> int:
+        """The draw of a U that begins like a threshold: by as many more words as it takes."""
+        bits = _WORD
+        while True:  # ends with probability one: U is no threshold
+            bits += _WORD
+            word = word << _WORD | int(source.words(1)[0])
+            upper = word >> bits - 1
+            near = (1 << bits) - 1 - word if upper else word  # U or 1 - U
+            tails = self.tails(bits)
+            if near not in tails:
+                size = sum(tail > near for tail in tails)
+                return size if upper else -size
 
     def tails(self, bits: int) -> list[int]:
         """floor(2^bits P(X <= -k)) for k = 1, 2, ..., as far as the first 0; P(X <= -1) < 1/2.
@@ -157,83 +189,21 @@ class Law:
         return floors[0], floors[1]
 
 
-@dataclass(frozen=True)
-class Table:
-    """A law, drawn exactly: the first 64 bits of its thresholds, and the law itself for the rest.
-
-    U < 1/2 gives -k for the number k of tails P(X <= -1), P(X <= -2), ... that are above U, and
-    U >= 1/2 gives +k for that of 1 - U: as U and 1 - U have the same law, that is P(x) for every x.
-    high: (n,) floor(2^64 P(X <= x)) from x = first to -1, the first of them 0, and the complements
-    in 64 bits of the same, in reverse. A word that is none of these leaves no other x than
-    first + #{i : high_i < word}, whatever bits follow.
-    """
-
-    high: NDArray[np.uint64]
-    first: int
-    law: Law
-
-    @classmethod
-    def of(cls, law: Law) -> Self:
-        """The table of a law."""
-        lower = np.array(law.tails(_WORD)[::-1], dtype=np.uint64)
-        return cls(frozen(np.concatenate([lower, ~lower[::-1]])), -len(lower), law)
-
-    def draw(self, source: Source, count: int) -> NDArray[np.int64]:
-        """`count` independent draws, shape (count,)."""
-        drawn = np.empty(count, dtype=np.int64)
-        for start in range(0, count, _CHUNK):
-            part = drawn[start : start + _CHUNK]
-            words = source.words(part.size)
-            below = self._located(words)
-            part[:] = below + self.first
-            for at in np.flatnonzero(self.high.take(below, mode="clip") == words):
-                part[at] = self._settled(int(words[at]), source)
-        return drawn
-
-    def _settled(self, word: int, source: Source) -> int:
-        """The draw of a U that begins like a threshold: by as many more words as it takes."""
-        bits = _WORD
-        while True:  # ends with probability one: U is no threshold
-            bits += _WORD
-            word = word << _WORD | int(source.words(1)[0])
-            upper = word >> bits - 1
-            near = (1 << bits) - 1 - word if upper else word  # U or 1 - U
-            tails = self.law.tails(bits)
-            if near not in tails:
-                size = sum(tail > near for tail in tails)
-                return size if upper else -size
-
-    def _located(self, words: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """np.searchsorted(high, words), sooner: most leading 16 bits leave one answer or two."""
-        lead = (words >> np.uint64(48)).astype(np.intp)
-        below, most = self._guide[lead], self._guide[lead + 1]
-        below += (most > below) & (self.high.take(below, mode="clip") < words)
-        open_ = np.flatnonzero(most - below > 0)
-        below[open_] = np.searchsorted(self.high, words[open_])
-        return below
-
-    @cached_property
-    def _guide(self) -> NDArray[np.intp]:
-        """(2^16 + 1,) how many thresholds are below each number that ends in 48 zeros."""
-        starts = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
-        return np.append(np.searchsorted(self.high, starts), len(self.high))
-
-
 @lru_cache(maxsize=32)
-def discrete_laplace(epsilon: float) -> Table:
+def discrete_laplace(epsilon: float) -> Law:
     """P(x) proportional to exp(-epsilon |x|), epsilon taken as the exact rational the float is."""
     least, most = EPSILON_RANGE
     if not least <= epsilon <= most:
         raise InputError(f"Laplace noise needs an epsilon between {least:g} and {most:g}")
-    return Table.of(Law(Fraction(float(epsilon))))
+    return Law(Fraction(float(epsilon)))
 
 
 @lru_cache(maxsize=8)
-def discrete_gaussian(std: int) -> Table:
+def discrete_gaussian(std: int) -> Law:
     """P(x) proportional to exp(-x^2 / (2 std^2)), for an integer std from 1 to 2^14."""
     if not 1 <= std <= 2**14:
         raise InputError("a Gaussian table needs an integer standard deviation from 1 to 16384")
-    return Table.of(Law(Fraction(1, 2 * std**2), Fraction(1, std**2)))
+    return Law(Fraction(1, 2 * std**2), Fraction(1, std**2))
 
 
 def laplace_integers(source: Source, shape: Shape, epsilon: float) -> NDArray[np.int64]:

@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 
 _REACH = 10.0  # standard deviations beyond which mass counts as an infinite loss: 1e-23
 _NODES = 8193
-
-
 _UNIT = 2.0**-53  # u
 _TRUNCATED = 1e-15  # mass that dp-accounting may count as an infinite loss when it composes
 
@@ -108,9 +106,9 @@ class Losses:
         """Of both pairs."""
         from dp_accounting.pld.pld_pmf import compose_pmfs
 
-        ways = max(len(self.masses), len(other.masses))
-        pairs = zip(self._ways(ways), other._ways(ways), strict=True)
-        composed = tuple(compose_pmfs(mine, theirs, _TRUNCATED) for mine, theirs in pairs)
+        ways = max(len(self.masses), len(other.masses))  # one mass stands for both directions
+        mine, theirs = (each.masses * (ways // len(each.masses)) for each in (self, other))
+        composed = tuple(compose_pmfs(*each, _TRUNCATED) for each in zip(mine, theirs, strict=True))
         length = sum(max(masses.size for masses in each.masses) for each in (self, other))
         lost = _lost_by_transforms(2, length, max(self.norm, other.norm))
         return Losses(composed, self.error + other.error + lost, min(self.norm, other.norm))
@@ -125,9 +123,6 @@ class Losses:
         mixed = tuple(masses.compute_mixture(nothing, chance) for masses in self.masses)
         norm = chance * self.norm + 1 - chance
         return Losses(mixed, chance * self.error + 4 * _UNIT, norm)
-
-    def _ways(self, count: int) -> tuple[PLDPmf, ...]:
-        return self.masses * count if len(self.masses) < count else self.masses
 
 
 def _lost_by_transforms(k: int, length: int, norm: float) -> float:

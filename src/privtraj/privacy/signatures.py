@@ -20,18 +20,12 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privtraj.base.errors import InputError
 from privtraj.base.files import check_writable
 from privtraj.base.formats import extra
 from privtraj.privacy.certificate import Certificate
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
 
 PUBLIC_SUFFIX = ".pub"
 
@@ -68,14 +62,14 @@ def new_key(path: str | os.PathLike[str]) -> str:
 
 def fingerprint(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a public key, in DER: what a certificate names the key by."""
-    return _fingerprint(_public_key(path))
+    return _fingerprint(_key(path))
 
 
 def signed(certificate: Certificate, key: str | os.PathLike[str]) -> Certificate:
     """The certificate with a signature by the private key in a file."""
     if certificate.model_sha256 is None:
         raise InputError("this certificate names no model yet: sign that of a sealed model")
-    private = _private_key(key)
+    private = _key(key, private=True)
     signature = base64.b64encode(private.sign(_message(certificate))).decode()
     said = {"key": _fingerprint(private.public_key()), "ed25519": signature}
     return replace(certificate, signature=said)
@@ -84,7 +78,7 @@ def signed(certificate: Certificate, key: str | os.PathLike[str]) -> Certificate
 def check_signature(certificate: Certificate, key: str | os.PathLike[str]) -> str:
     """The fingerprint of the public key in a file, if it signed this certificate; an `InputError`
     if it did not."""
-    public, signature = _public_key(key), certificate.signature
+    public, signature = _key(key), certificate.signature
     if signature is None:
         raise InputError("the certificate is not signed: ask whoever made it to sign it")
     if signature["key"] != _fingerprint(public):
@@ -109,7 +103,7 @@ def _message(certificate: Certificate) -> bytes:
     return _PURPOSE + json.dumps(values, sort_keys=True, allow_nan=False).encode()
 
 
-def _fingerprint(public: Ed25519PublicKey) -> str:
+def _fingerprint(public: Any) -> str:
     _, serialization = _cryptography()
     der = public.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -117,46 +111,32 @@ def _fingerprint(public: Ed25519PublicKey) -> str:
     return hashlib.sha256(der).hexdigest()
 
 
-def _private_key(path: str | os.PathLike[str]) -> Ed25519PrivateKey:
+def _key(path: str | os.PathLike[str], private: bool = False) -> Any:
+    """The private or the public key in a file."""
     keys, serialization = _cryptography()
-    text = _read(path)
-    if os.name == "posix" and Path(path).stat().st_mode & 0o077:
+    if not Path(path).is_file():
+        raise InputError(f"there is no key '{path}': check the path")
+    if private and os.name == "posix" and Path(path).stat().st_mode & 0o077:
         raise InputError(f"others may read the key '{path}': run chmod 600 on it")
+    with open(path, "rb") as file:
+        text, key = file.read(_MOST_KEY_BYTES), None
     try:
-        key = serialization.load_pem_private_key(text, password=None)
+        if private:
+            key = serialization.load_pem_private_key(text, password=None)
+        else:
+            key = serialization.load_pem_public_key(text)
     except TypeError:
         raise InputError(
             f"the key '{path}' is locked by a passphrase: give one that is not"
         ) from None
     except Exception:  # of several kinds, by version
-        key = None
-    if not isinstance(key, keys.Ed25519PrivateKey):
-        raise InputError(
-            f"'{path}' is no private key of Ed25519: give one that privtraj sign --new-key has made"
-        )
+        pass
+    if not isinstance(key, keys.Ed25519PrivateKey if private else keys.Ed25519PublicKey):
+        kind, wanted = "public", f"the {PUBLIC_SUFFIX} file of whoever signed"
+        if private:
+            kind, wanted = "private", "one that privtraj sign --new-key has made"
+        raise InputError(f"'{path}' is no {kind} key of Ed25519: give {wanted}")
     return key
-
-
-def _public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
-    keys, serialization = _cryptography()
-    try:
-        key = serialization.load_pem_public_key(_read(path))
-    except InputError:
-        raise
-    except Exception:  # of several kinds, by version
-        key = None
-    if not isinstance(key, keys.Ed25519PublicKey):
-        raise InputError(
-            f"'{path}' is no public key of Ed25519: give the {PUBLIC_SUFFIX} file of whoever signed"
-        )
-    return key
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    if not Path(path).is_file():
-        raise InputError(f"there is no key '{path}': check the path")
-    with open(path, "rb") as file:
-        return file.read(_MOST_KEY_BYTES)
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:

@@ -54,8 +54,7 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.guard import Gaussian, Question, View, gaussian_event
-from privtraj.privacy.rows import PublicShape
+from privtraj.privacy.guard import Gaussian, PublicShape, Question, View, gaussian_event
 
 GRID = 2**16  # steps to the side of the box
 WEIGHT_BITS = 20  # A is between 2^19 and 2^20
@@ -115,15 +114,16 @@ class VectorSums(Question, abstract=True):
     deviation S on every integer makes it the Gaussian mechanism with noise multiplier z
     (`events.GaussianSum`).
 
-    Records may take part by chance (`sampling`); what is summed is then never divided by the
-    number of those who did, and an empty batch is noise alone.
+    Records may take part by chance; what is summed is then never divided by the number of those who
+    did, and an empty batch is noise alone.
     """
 
     noise = Gaussian
 
+    parameters: Any  # pytree whose leaves have K as first axis; window i is given its own slice
     clip: Floats  # (K,) c, from released numbers only
 
-    def _check_shapes(self, shape: PublicShape, parameters: Any) -> None:
+    def check(self, shape: PublicShape, scale: float) -> None:
         if shape.axes.mixed:
             raise InputError(
                 "sums of clipped vectors are of numbers, and a column here is none: use ",
@@ -131,10 +131,11 @@ class VectorSums(Question, abstract=True):
             )
         # other shapes would be broadcast: one exact sum under two noises, or two under one noise
         windows = shape.windows.count
-        leaves = jax.tree.leaves(parameters)
+        leaves = jax.tree.leaves(self.parameters)
         shapes = [np.shape(self.clip), *(np.shape(leaf)[:1] for leaf in leaves)]
         if any(one != (windows,) for one in shapes):
             raise InputError(f"sums over {windows} bins need a clip and parameters for each")
+        lattice_unit(self.clip, scale, self.width(shape))  # refuses what says nothing
 
     @abstractmethod
     def width(self, shape: PublicShape) -> int:
@@ -154,7 +155,6 @@ class ClippedSums(VectorSums):
     """Sums of any vector per record.
 
     statistic: the per-record vector; a stable function, compiled once.
-    parameters: pytree whose leaves have K as first axis; window i is given its own slice.
 
     v(row), clipped to norm c, is divided by a lattice unit and rounded to integers. Rounding moves
     each of the D coordinates by at most 1/2, so the integer vector of a row has norm at most
@@ -173,21 +173,17 @@ class ClippedSums(VectorSums):
         )
         return int(jax.eval_shape(self.statistic, row, one).shape[-1])
 
-    def check(self, shape: PublicShape, scale: float) -> None:
-        self._check_shapes(shape, self.parameters)
-        lattice_unit(np.asarray(self.clip, np.float64), scale, self.width(shape))
-
     def total(self, view: View, scale: float) -> list[NDArray[Any]]:
         clip, width = np.asarray(self.clip, np.float64), self.width(view.shape)
         unit = lattice_unit(clip, scale, width)
         largest = float(np.max(clip / unit)) + math.sqrt(width) / 2 + 1  # B
         each = (jax.tree.map(np.asarray, self.parameters), clip, unit)
-        contribution, there = partial(_rounded, self.statistic), taking_part(view)
-        return [_summed(contribution, width, chunks_of(view), there, each, width, largest)]
+        contribution = partial(_rounded, self.statistic)
+        return [_summed(contribution, width, *taking_part(view), each, width, largest)]
 
     def answer(self, noisy: list[NDArray[Any]], scale: float) -> Floats:
         (block,) = noisy
-        unit = lattice_unit(np.asarray(self.clip, np.float64), scale, block.shape[1])
+        unit = lattice_unit(self.clip, scale, block.shape[1])
         return (block * unit[:, None]).astype(np.float64)
 
     def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
@@ -200,7 +196,7 @@ class KernelSums(VectorSums):
     """Sums of the vectors ( w_k (x_k - y), mass w_k, s ), D = m d + m + 1 numbers.
 
     weight_fn: weights and s from squared distances; a stable function, compiled once.
-    kernel: centres x (K, m, d), the weight of the masses (K,), parameters of the weight_fn.
+    parameters: centres x (K, m, d), the weight of the masses (K,), parameters of the weight_fn.
 
     v(row) becomes an integer vector by the rules above, and is left out unless its norm, measured
     on these integers, is at most L 2^k. The exact sum of the window is divided by 2^k and rounded
@@ -210,38 +206,31 @@ class KernelSums(VectorSums):
     """
 
     weight_fn: WeightFn
-    kernel: KernelSum
+    parameters: KernelSum
     clip: Floats
 
     def width(self, shape: PublicShape) -> int:
-        _, m, d = np.shape(self.kernel.centres)
+        _, m, d = np.shape(self.parameters.centres)
         return m * (d + 1) + 1
 
     def check(self, shape: PublicShape, scale: float) -> None:
-        self._check_shapes(shape, self.kernel)
-        clip = np.asarray(self.clip, dtype=np.float64)
-        lattice_unit(clip, scale, self.width(shape))  # refuses what says nothing
-        if max(np.max(clip), np.max(self.kernel.mass)) > MOST_CLIP:
+        super().check(shape, scale)
+        if max(np.max(self.clip), np.max(self.parameters.mass)) > MOST_CLIP:
             raise InputError("there are too many features for gradients: leave some out")
 
-    def lattice(self, scale: float) -> Lattice:
-        """The lattice of the released integers."""
-        clip = np.asarray(self.clip, dtype=np.float64)
-        return kernel_lattice(clip, scale, np.asarray(self.kernel.centres))
-
     def total(self, view: View, scale: float) -> list[NDArray[Any]]:
-        chunks, clip = chunks_of(view), np.asarray(self.clip, dtype=np.float64)
-        there, lattice = taking_part(view), self.lattice(scale)
-        return [kernel_sums(self.weight_fn, chunks, there, self.kernel, clip, lattice)]
+        lattice = kernel_lattice(self.clip, scale, self.parameters.centres)
+        rows = taking_part(view)
+        return [kernel_sums(self.weight_fn, *rows, self.parameters, self.clip, lattice)]
 
     def answer(self, noisy: list[NDArray[Any]], scale: float) -> Floats:
         (block,) = noisy
-        return (block * self.lattice(scale).unit[:, None]).astype(np.float64)
+        unit = kernel_lattice(self.clip, scale, self.parameters.centres).unit
+        return (block * unit[:, None]).astype(np.float64)
 
     def vector(self, shape: PublicShape, window: int, point: NDArray[np.float32]) -> Floats:
-        (seen,) = shape.seen(point[None])
-        kernel = jax.tree.map(lambda leaf: leaf[window], self.kernel)
-        return kernel_vector(self.weight_fn, kernel, seen)
+        kernel = jax.tree.map(lambda leaf: leaf[window], self.parameters)
+        return kernel_vector(self.weight_fn, kernel, shape.seen(point[None])[0])
 
 
 def lattice_unit(clip: Floats, scale: float, width: int) -> Floats:
@@ -252,26 +241,21 @@ def lattice_unit(clip: Floats, scale: float, width: int) -> Floats:
             f"a sum of {width} coordinates with noise multiplier {noise.GAUSSIAN_STD / scale:.3g} "
             "says nothing: use a larger epsilon, or fewer particles or steps"
         )
-    unit: Floats = clip / norm
+    unit: Floats = np.asarray(clip, np.float64) / norm
     return unit
 
 
-def chunks_of(view: View) -> Chunks:
-    """The rows of a view in chunks, which are kept for the next question."""
+def taking_part(view: View) -> tuple[Chunks, jax.Array]:
+    """The rows of a view in chunks, which are kept for the next question, and which places of them
+    take part: those that hold a row, and whose coin says so."""
     if view.chunks is None:
         points, windows = view.rows.in_slabs(view.shape.windows)
         view.chunks = chunked(points, windows, view.shape.windows.count)
     chunks: Chunks = view.chunks
-    return chunks
-
-
-def taking_part(view: View) -> jax.Array:
-    """Which places of the chunks take part: those that hold a row, and whose coin says so."""
-    chunks = chunks_of(view)
     coins = view.coins(int(chunks.row.max(initial=-1)) + 1)
     if coins is None:
-        return chunks.held
-    return _spread(np.append(coins, False)[chunks.row])  # row -1, padding, is the last
+        return chunks, chunks.held
+    return chunks, _spread(np.append(coins, False)[chunks.row])  # row -1, padding, is the last
 
 
 # Exact sums -----------------------------------------------------------------------------------
@@ -297,16 +281,16 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
     return Chunks(_spread(places), row, bin_, count, _spread(row >= 0))
 
 
-def kernel_lattice(clip: NDArray[np.float64], largest: float, centres: NDArray[Any]) -> Lattice:
+def kernel_lattice(clip: Floats, largest: float, centres: Any) -> Lattice:
     """The lattice on which a vector clipped to norm c (T,) has integers of norm `largest` at most.
 
     largest pays for the rounding of D sums, which moves them by less than 1 each: a person's
     vector may have norm largest - sqrt(D), in released units. Integers are rounded towards zero, so
     they keep below the clip but for the rounding of floats, for which a little room is left.
     """
-    _, m, d = centres.shape
+    _, m, d = np.shape(centres)
     limit = largest - math.sqrt(m * d + m + 1)
-    unit = clip / (limit * (1 - 4 * _rounding(m, d)))
+    unit = np.asarray(clip, np.float64) / (limit * (1 - 4 * _rounding(m, d)))
     # A = 2^shift / (unit GRID) is the power of two times the unit that has WEIGHT_BITS bits
     shift = np.floor(WEIGHT_BITS + np.log2(unit * GRID)).astype(np.int64)
     return Lattice(unit, shift, 2.0**shift / (unit * GRID), limit)
@@ -317,7 +301,7 @@ def kernel_sums(
     chunks: Chunks,
     taking_part: jax.Array,
     kernel: KernelSum,
-    clip: NDArray[np.float64],
+    clip: Floats,
     lattice: Lattice,
 ) -> NDArray[Any]:
     """Integer sums (T, m d + m + 1) in released units, over the rows that take part.

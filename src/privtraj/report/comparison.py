@@ -99,8 +99,7 @@ def evaluation_checks(evaluation: Evaluation, people: str) -> list[Finding]:
 
 def _row(score: Score) -> dict[str, Any]:
     """One line of a table; gap: from floor to ceiling, None where that cannot be told."""
-    known = math.isfinite(score.gap)
-    numbers = (score.floor, score.value, score.ceiling)
+    known, numbers = math.isfinite(score.gap), (score.floor, score.value, score.ceiling)
     return {
         "label": score.label,
         "words": score.words[:1].lower() + score.words[1:],
@@ -143,10 +142,7 @@ def _real(clouds: list[Floats], ranges: Floats) -> dict[str, Any]:
     most = int(np.clip(120_000 // (max(d, 1) * len(clouds)), 5, 400))  # drawn at each time
     some = [rng.permutation(x[~np.isnan(x).any(axis=1)])[:most] for x in clouds]
     counts = [len(x) for x in some]
-    blank = np.zeros((d, 1, 1))
-    heaps = [densities(x[:, None], ranges) if len(x) else blank for x in clouds]
-    bins = max(heap.shape[2] for heap in heaps)
-    density = np.concatenate([np.broadcast_to(heap, (d, 1, bins)) for heap in heaps], axis=1)
+    density = np.concatenate([densities(x[:, None], ranges) for x in clouds], axis=1)
     return {
         "counts": counts,
         "starts": np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(int).tolist(),

@@ -139,42 +139,33 @@ def _lines() -> tuple[Floats, NDArray[np.uint8], NDArray[np.intp], Floats, int]:
 
 
 def outlines(window: Window) -> tuple[list[Floats], list[Floats]]:
-    """Land and borders in a window, as finely as a picture of it can show, and in a `framed` one
-    around it, where they are wrong: a picture must not show what is outside the window.
+    """Land and borders in a window, as finely as a picture of it can show, cut off at the `framed`
+    one around it: where that runs through land it looks like a coast, outside the window.
 
     Land: rings (n, 2) of longitude, latitude, to be filled by the even-odd rule, holes among them.
     Borders: open lines (n, 2).
-
-    Steps of a line are made shorter than the margin of the frame, and places beyond the frame are
-    moved to its edge. So whatever step touches the window has both ends where they were, and no
-    place of the window changes sides of a ring, as all others move outside the window.
     """
+    import shapely
+
     west, east, south, north = window
     points, levels, starts, boxes, rings = _lines()
     size = min((east - west) * np.cos(np.radians((south + north) / 2)), north - south)
     coarse = level_of(max(size / 2500, FINEST))  # off by less than a pixel of a picture
-    frame = np.reshape(framed(window), (2, 2)).T
-    margin = _FRAME * np.array([east - west, north - south])
+    left, right, bottom, top = framed(window)
     land: list[Floats] = []
     borders: list[Floats] = []
     upright = (boxes[:, 2] <= north) & (boxes[:, 3] >= south)
     for shift in (-360.0, 0.0, 360.0):  # for windows across the edge of the world
         across = (boxes[:, 0] + shift <= east) & (boxes[:, 1] + shift >= west)
         for k in np.flatnonzero(upright & across):
-            one = slice(starts[k], starts[k + 1])
+            one, ring = slice(starts[k], starts[k + 1]), k < rings
             line = points[one][levels[one] >= coarse] + [shift, 0.0]
-            if len(line) < 2:  # too small to be seen
+            if len(line) < 2 + ring:  # too small to be seen
                 continue
-            if k < rings:
-                line = np.concatenate([line, line[:1]])
-            parts = np.ceil(np.abs(np.diff(line, axis=0) / margin).max(axis=1)).clip(1)
-            at = np.concatenate([[0.0], np.cumsum(parts)])
-            finer = np.arange(at[-1] + 1)
-            line = np.stack([np.interp(finer, at, column) for column in line.T], axis=1)
-            line = np.clip(line, *frame)
-            moved = np.append(True, np.diff(line, axis=0).any(axis=1))
-            if moved.sum() > 1:
-                (land if k < rings else borders).append(line[moved])
+            shape = shapely.Polygon(line) if ring else shapely.LineString(line)
+            inside = shapely.get_parts(shapely.clip_by_rect(shape, left, bottom, right, top))
+            parts = shapely.get_rings(inside) if ring else inside
+            (land if ring else borders).extend(map(shapely.get_coordinates, parts))
     return land, borders
 
 

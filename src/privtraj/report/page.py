@@ -1,4 +1,5 @@
-"""The report: one HTML page about a released model, complete in itself.
+"""The report: one HTML page about a released model, complete in itself; and the cards by which a
+notebook shows a model and what belongs to it.
 
 It is made from the model alone, so it may go wherever the model may go. Scripts and styles are
 inline and named by their hashes in the page's own security policy, which forbids everything else,
@@ -13,16 +14,19 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
+from privtraj.base.space import written_times
 from privtraj.columns.kinds import Category, Column, Number
 from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.measures.registry import find
@@ -34,23 +38,17 @@ from privtraj.privacy.certificate import (
     records_in_words,
 )
 from privtraj.privacy.ledger import up
+from privtraj.report import labels
 from privtraj.report.checks import checks, headline, summary, warnings, worth_tables
-from privtraj.report.labels import (
-    cut,
-    number_range,
-    percent,
-    percent_up,
-    text_label,
-    time_labels,
-    whole_number,
-)
 from privtraj.report.maps import backdrop, ways
 from privtraj.report.people import SEED, Sampled, page_data, page_sampler, sampled
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from privtraj.data.snapshots import Snapshots
     from privtraj.model.model import TrajectoryModel
+    from privtraj.model.paths import Paths
 
 Progress = Callable[[int, int], None]
 
@@ -81,8 +79,7 @@ class Page:
         return render(self.template, **self.values, **inline, data=as_script_data(self.data))
 
     def write(self, path: str | os.PathLike[str], force: bool = False) -> None:
-        """Write it as one .html file, whole or not at all."""
-        check_name(path)
+        """Write it as one file, whole or not at all."""
         write_text(self.html(), path, force)
 
 
@@ -109,7 +106,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    written = (percent, percent_up, sentence, short, up)
+    words = [short, up, chance_in_words, factor_in_words]
+    written = (labels.percent, labels.percent_up, sentence, *words)
     environment.filters |= {function.__name__: function for function in written}
     return environment
 
@@ -123,12 +121,6 @@ def as_script_data(data: dict[str, Any]) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def check_name(path: str | os.PathLike[str]) -> None:
-    """Refuse a name that no browser would open as a page."""
-    if not Path(path).name.lower().endswith((".html", ".htm")):
-        raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
 
 
 # The report ------------------------------------------------------------------------------------
@@ -146,7 +138,8 @@ def write_report(
 
     progress: told of the fits that are made again, which take most of the time.
     """
-    check_name(path)
+    if not Path(path).name.lower().endswith((".html", ".htm")):
+        raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
     report(model, seed, progress).write(path, force)
 
 
@@ -158,14 +151,14 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
     figures = [
         promise if certificate.private else ("none", "Guarantee"),
-        (percent_up(certificate.chance_right), "Best attacker is right, at most"),
+        (labels.percent_up(certificate.chance_right), "Best attacker is right, at most"),
     ]
     figures += headline(made, quality)
     sampler = page_sampler(model, seed)
-    first, last = time_labels(model.knots[[0, -1]], model.datetime)
+    first, last = labels.time_labels(model.knots[[0, -1]], model.datetime)
     draw = {"people": PEOPLE_DRAWN, "first": first, "last": last, **sampler}
-    draw["example"] = ", ".join(time_labels(model.numeric_times, model.datetime)[:2])
-    draw["count"] = whole_number(sampler["curves"])
+    draw["example"] = ", ".join(labels.time_labels(model.numeric_times, model.datetime)[:2])
+    draw["count"] = labels.whole_number(sampler["curves"])
     values = {
         "kind": "report",
         "figures": figures,
@@ -173,7 +166,8 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
         "summary": summary(made),
         "checks": made,
         "worth": worth_tables(model, quality),
-        **_guarantee(model),
+        "warnings": warnings(model),
+        "facts": facts(certificate),
         "budget": budget(certificate),
         **settings(model),
         "draw": draw,
@@ -193,7 +187,7 @@ def page(
 
     names: the first few features, and how many more there are.
     """
-    names = [cut(column.name) for column in shown.columns[:3]]
+    names = [labels.cut(column.name) for column in shown.columns[:3]]
     if len(shown.columns) > 3:
         names[2:] = [f"{len(shown.columns) - 2} more"]
     common = {
@@ -213,31 +207,20 @@ def page(
 # The guarantee ---------------------------------------------------------------------------------
 
 
-def _guarantee(model: TrajectoryModel) -> dict[str, Any]:
-    """What the promise in words, the facts under it and the dial beside it are made of."""
-    certificate = model.certificate
-    facts = []
+def facts(certificate: Certificate) -> list[tuple[str, str]]:
+    """What the promise in words is made of."""
+    found: dict[str, str] = {}
     if certificate.private:
-        facts.append(("It is about", f"{certificate.protected} ({certificate.adjacency})"))
-        facts.append(("Not protected", certificate.not_protected or ""))
+        found["It is about"] = f"{certificate.protected} ({certificate.adjacency})"
+        found["Not protected"] = certificate.not_protected or ""
         other = next(a for a in PROTECTS if a != certificate.adjacency)
-        weaker = certificate.epsilon_other_adjacency
-        if math.isfinite(weaker):
-            also = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
-            facts.append(("And about", also))
-    facts += [
-        ("A person has", records_in_words(certificate.public_inputs)),
-        ("Equivalently", f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""),
-        ("Noise", certificate.noise),
-    ]
-    return {
-        "warnings": warnings(model),
-        "in_words": certificate.in_words,
-        "factor": factor_in_words(certificate.epsilon),
-        "failure": chance_in_words(certificate.delta) if certificate.delta else "",
-        "facts": [(name, text) for name, text in facts if text],
-        "chance": certificate.chance_right,
-    }
+        if math.isfinite(weaker := certificate.epsilon_other_adjacency):
+            found["And about"] = f"{PROTECTS[other]}, with epsilon = {up(weaker)} ({other})"
+    found["A person has"] = records_in_words(certificate.public_inputs)
+    found["Equivalently"] = f"{up(certificate.mu)}-Gaussian privacy" if certificate.mu else ""
+    found["Noise"] = certificate.noise
+    found |= {f"{name.capitalize()} (declared)": x for name, x in certificate.declared.items()}
+    return [(name, text) for name, text in found.items() if text]
 
 
 def budget(certificate: Certificate) -> list[dict[str, Any]]:
@@ -277,10 +260,10 @@ def budget(certificate: Certificate) -> list[dict[str, Any]]:
 def settings(model: TrajectoryModel) -> dict[str, Any]:
     """Public inputs, settings, versions."""
     certificate = model.certificate
-    labels = time_labels(model.numeric_times, model.datetime)
-    times = ", ".join(labels)
-    if len(labels) > 16:
-        times = f"{len(labels)} times from {labels[0]} to {labels[-1]}"
+    moments = labels.time_labels(model.numeric_times, model.datetime)
+    times = ", ".join(moments)
+    if len(moments) > 16:
+        times = f"{len(moments)} times from {moments[0]} to {moments[-1]}"
     inputs = certificate.public_inputs.items()
     public = [(name, _text(value)) for name, value in inputs if name not in ("bounds", "bin times")]
     knots, particles, _ = model.particles.shape
@@ -289,7 +272,9 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     keeps = "that they keep their place among the others, or forget it, is an assumption"
     if "persistence" in model.diagnostics:
         keeps = "how fast they forget was measured on people with several records"
-    clipped = f"{percent(1 - CLIP_QUANTILE)} of the model's own people are shortened, by design"
+    clipped = (
+        f"{labels.percent(1 - CLIP_QUANTILE)} of the model's own people are shortened, by design"
+    )
     made = [
         ("method", method if find(method) is None else f"private {method}"),
         *((key.replace("_", " "), _text(value)) for key, value in model.settings.items()
@@ -324,13 +309,13 @@ def declared(columns: Sequence[Column]) -> list[dict[str, Any]]:
         more = ["never changes"] * column.fixed + ["may be missing"] * column.missing
         values: list[str] = []
         if isinstance(column, Category):
-            values = [text_label(column, k) for k in range(len(column.values))]
+            values = [labels.text_label(column, k) for k in range(len(column.values))]
             domain = f"{len(values)} values"
             if column.other is not None:
-                more.append(f"any other value counts as '{cut(column.other)}'")
+                more.append(f"any other value counts as '{labels.cut(column.other)}'")
         else:
             assert isinstance(column, Number)
-            domain = number_range(column)
+            domain = labels.number_range(column)
         said = {"domain": domain, "listed": values, "more": ", ".join(more)}
         made.append({"name": column.name, "kind": column.kind, **said})
     return made
@@ -345,7 +330,83 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return whole_number(value) if value.is_integer() else f"{value:.4g}"
+        return labels.whole_number(value) if value.is_integer() else f"{value:.4g}"
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value[:20])) + ", ..." * (len(value) > 20)
     return str(value)
+
+
+# Cards of a notebook -----------------------------------------------------------------------------
+
+_ROWS = 6  # of a table of paths
+_FEW = 6  # values of a category
+
+
+def card(shown: Any) -> str:
+    """The piece of HTML that a notebook shows of an object, with styles of its own; colours follow
+    the notebook, light or dark."""
+    cards: dict[str, Callable[[Any], dict[str, Any]]] = {
+        "Snapshots": _snapshots,
+        "TrajectoryModel": _model,
+        "Certificate": _certificate,
+        "Paths": _paths,
+    }
+    parts = {"certificate": None, "note": "", "headed": False}
+    return render("card.html", **parts | cards[type(shown).__name__](shown))
+
+
+def _snapshots(snapshots: Snapshots) -> dict[str, Any]:
+    """Public things alone: nothing that was counted or measured on the records."""
+    first, last = written_times(snapshots.axis.range, snapshots.datetime)
+    rows = [(snapshots.time_name, f"from {first} to {last}")]
+    for one in declared(snapshots.columns):
+        domain, more = one["domain"], len(one["listed"]) - _FEW
+        if one["listed"]:
+            domain = ", ".join(one["listed"][:_FEW]) + (f" and {more} more" if more > 0 else "")
+        words = filter(None, [f"{one['kind']}: {domain}", one["more"]])
+        rows.append((one["name"], ", ".join(words)))
+    rows.append(("a person has", records_in_words(snapshots.public_inputs())))
+    note = "Sensitive records, not shown. Only what is public about them:"
+    return {"title": "Snapshots", "note": note, "rows": rows}
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    """The guarantee, what it means, and what was paid for."""
+    lines = str(certificate).splitlines()[1 if certificate.private else 2 :]
+    rows = [[line.replace("  ", "\N{EN SPACE}")] for line in lines]
+    return {"title": "Privacy certificate", "certificate": certificate, "rows": rows}
+
+
+def _model(model: TrajectoryModel) -> dict[str, Any]:
+    """The guarantee, what it means, and the size; `pt.plot.marginals` draws the features."""
+    certificate = model.certificate
+    first, last = written_times(model.numeric_times, model.datetime)[[0, -1]]
+    names = [column.name for column in model.columns if not column.of]
+    promise = f"epsilon {up(certificate.epsilon)}, delta {short(certificate.delta)}"
+    times, particles = len(model.numeric_times), model.particles.shape[1]
+    rows = [
+        ("guarantee", f"{promise}, {certificate.adjacency}" if certificate.private else "none"),
+        ("which means", certificate.in_words),
+        *(("warning", warning) for warning in warnings(model)),
+        ("times of interest", f"{times}, {model.time_name} from {first} to {last}"),
+        ("features", f"{len(names)}: {', '.join(names)}"),
+        ("particles", f"{particles} per time, by {model.settings.get('measure', 'hand')}"),
+    ]
+    return {"title": "Synthetic trajectories", "certificate": certificate, "rows": rows}
+
+
+def _paths(paths: Paths) -> dict[str, Any]:
+    """The first rows of the long table; all of it is synthetic."""
+    n, q, _ = paths.values.shape
+    rows = np.cumsum(np.count_nonzero(paths.present, axis=1))
+    first = slice(int(np.searchsorted(rows, _ROWS)) + 1)
+    parent = None if paths.parent is None else paths.parent[first]
+    few = replace(paths, values=paths.values[first], present=paths.present[first], parent=parent)
+    table = few.to_arrow().slice(0, _ROWS).to_pydict()
+    cells = [
+        [f"{value:.6g}" if isinstance(value, float) else "" if value is None else value
+         for value in row]
+        for row in zip(*table.values(), strict=True)
+    ]  # fmt: skip
+    note = f"{n} synthetic people at {q} times, {rows[-1]} rows"
+    return {"title": "Paths", "note": note, "rows": [list(table), *cells], "headed": True}

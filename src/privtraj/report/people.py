@@ -188,13 +188,11 @@ def page_data(
 ) -> dict[str, Any]:
     """What `assets/page.js` reads."""
     names = tuple(column.name for column in shown.numbers)
-    medians = {} if quality is None else quality.medians
-    doubt = [  # half widths of the 90 % bands of medians, as shares of the box
-        (np.interp(shown.times, quality.numeric_times, medians[name]) / np.ptp(box)).round(5)
-        if quality is not None and name in medians
-        else None
-        for name, box in zip(names, shown.bounds, strict=True)
-    ]
+    doubt: list[Any] = [None] * len(names)  # half widths of the 90 % bands of medians, of the box
+    for k, name in enumerate(names):
+        if quality is not None and name in quality.medians:
+            widths = np.interp(shown.times, quality.numeric_times, quality.medians[name])
+            doubt[k] = (widths / np.ptp(shown.bounds[k])).round(5).tolist()
     return {
         "features": names,
         "dates": [isinstance(column, Date) for column in shown.numbers],
@@ -208,7 +206,7 @@ def page_data(
         "people": len(shown.people),
         "paths": packed(shown.people.transpose(2, 1, 0)),  # (k, Q, n)
         "bands": packed(shown.bands),
-        "doubt": [None if widths is None else widths.tolist() for widths in doubt],
+        "doubt": doubt,
         "density": packed(shown.density, "u1"),
         "densityBins": DENSITY_BINS,
         "maps": maps(names, shown.bounds),
@@ -243,12 +241,11 @@ def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
     Numbers that may be missing are at the end, as if recorded and missing were two values.
     """
     three = sorted({0, len(shown.times) // 2, len(shown.times) - 1})  # first, middle, last
-    told = {"at": three, "labels": time_labels(shown.times[three], model.datetime)}
+    times = {"at": three, "labels": time_labels(shown.times[three], model.datetime)}
 
     def one_of(name: str, drawn: Drawn, shares: Floats, kind: str) -> dict[str, Any]:
-        common = {"name": name, "kind": kind, "labels": drawn.labels, "shades": drawn.shades}
-        rows = {"group": drawn.group.tolist(), "shares": shares.round(5).tolist()}
-        return common | rows | {"times": told}
+        rows = {"group": drawn.group.tolist(), "shares": shares.round(5).tolist(), "times": times}
+        return {"name": name, "kind": kind, "labels": drawn.labels, "shades": drawn.shades, **rows}
 
     made = []
     for column in shown.columns:
@@ -292,10 +289,7 @@ def page_sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
         "places": packed(carried.places.transpose(2, 0, 1)),  # (d, N, S)
         "stops": carried.stops.tolist(),
         "width": carried.width.tolist(),
-        "steady": carried.steady,
-        "spline": carried.spline,
-        "diffusivity": carried.diffusivity,
-        "whole": carried.whole,
+        **{name: getattr(carried, name) for name in ("steady", "spline", "diffusivity", "whole")},
         "inside": model.domain is not None,
         "lives": lives,
         "columns": [_column(model, k) for k in range(len(model.columns))],
@@ -312,16 +306,9 @@ def page_sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
 def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
     """One coordinate of the unit cube: what it means, and what it does along a path."""
     column, (low, high) = model.columns[k], model.bounds[k].tolist()
-    common = {
-        "name": "" if column.of else column.name,
-        "of": column.of,
-        "kind": column.kind,
-        "low": low,
-        "high": high,
-        "fixed": column.fixed,
-        "missing": column.missing,
-        "way": float(model.constraints.directions((column.name,))[0]),
-    }
+    common = {name: getattr(column, name) for name in ("of", "kind", "fixed", "missing")}
+    common |= {"name": "" if column.of else column.name, "low": low, "high": high}
+    common["way"] = float(model.constraints.directions((column.name,))[0])
     if isinstance(column, Category):
         labels = [None if label is None else text_of(label) for label in column.labels]
         return common | {"labels": labels, "ladder": len(column.values) * column.ordered}
@@ -333,6 +320,6 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
         "sine": made.get("sine"),  # that of an angle, which itself is its cosine
         "step": step,
         "decimals": max(0, -int(Decimal(repr(step)).as_tuple().exponent)),
-        "ends": [column.low, column.high],
+        "ends": [float(column.low), float(column.high)],
         "days": isinstance(column, Date) and column.days,
     }

@@ -265,7 +265,7 @@ function drawGround() { // nothing where there is no map
   const power = 10 ** Math.floor(Math.log10(most)), length = [5, 2, 1].map((k) => k * power).find((k) => k <= most);
   const to = box.right - 10, from = to - length * pixels, foot = box.bottom - 10;
   const words = length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`;
-  return [...shapes, path("ruler", `M${from} ${foot - 5}v5H${to}v-5`), label(words, (from + to) / 2, foot - 5, "middle", Infinity, "name")];
+  return [...shapes, path("ruler", `M${from} ${foot - 5}v5H${to}v-5`), label(words, (from + to) / 2, foot - 4, "middle", Infinity, "measure")];
 }
 
 // Who moves
