@@ -392,7 +392,7 @@ def audit(result: Audit) -> Figure:
     # The rates that were tested, with lines to the bounds that go into epsilon.
     seen = finding.rates
     x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
-    right, down = finding.false_positive_rate - x, y - finding.true_positive_rate
+    right, down = finding.bounds[0] - x, y - finding.bounds[1]
     look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
     label = "tested, with its uncertainty"
     rates.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)

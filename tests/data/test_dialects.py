@@ -7,6 +7,7 @@ import datetime as dt
 import gzip
 import io
 import math
+import time
 from collections import Counter
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtraj import cli
 from privtraj.base.errors import InputError
 from privtraj.columns.kinds import Category, Date
 from privtraj.data import detection, sql, tables
@@ -403,6 +405,24 @@ def test_a_file_of_another_delimiter_is_told(tmp_path):
     with pytest.raises(InputError, match=r"one name, with a semicolon in it: declare csv=") as said:
         tables.read_columns(path, ["id"], {"id": TEXT}, Dialect(delimiter=","))
     assert "007" not in str(said.value)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("command", ["init", "check", "fit"])
+@pytest.mark.parametrize("name", ["wide", "endless"])
+def test_a_million_columns_are_refused_soon(name, command, large, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sql, "LARGE_FILE", -1 if large else 2**40)
+    monkeypatch.chdir(tmp_path)
+    names = ",".join(f"c{k}" for k in range(1_000_000)) if name == "wide" else "c" * 20_000_000
+    text = f"t,{names}\n" if name == "wide" else f"t,{names}"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    declared = ["--time", "t", "--feature", "c1", "0", "1", "--time-range", "0", "1"]
+    budget = ["--epsilon", "1", "--delta", "1e-5", "--out", "m.privtraj"]
+    options = {"init": [], "check": declared, "fit": [*declared, *budget]}
+    start = time.process_time()
+    assert cli.main([command, "t.csv", *options[command]]) == 2
+    assert time.process_time() - start < 5
+    assert capsys.readouterr().err.count("has more than 100000 names, or is endless") == 1
 
 
 # Guesses --------------------------------------------------------------------------------------

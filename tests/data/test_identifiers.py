@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from privtraj.base.errors import InputError
-from privtraj.data import arrow
+from privtraj.data import records
 from privtraj.data.snapshots import Snapshots
 from privtraj.data.sql_rows import SqlRows
 from privtraj.privacy.certificate import BY_PERSON, CHECKED, COMPARED, records_in_words
@@ -156,7 +156,7 @@ def test_codes_do_not_depend_on_how_a_column_is_cut():
     whole = pa.chunked_array([PLAIN["float64"]])
     parts = pa.chunked_array([PLAIN["float64"][:5], PLAIN["float64"][5:]])
     for column in (whole, parts):
-        codes, ids = arrow.identities(column, "id")
+        codes, ids = records.identities(column, "id")
         assert codes.tolist() == K
         assert len(ids) == N
 

@@ -179,7 +179,7 @@ NAMED = {
 @pytest.mark.parametrize("frame", NAMED.values(), ids=NAMED)
 def test_words_of_frames(frame):
     column = tables.read_columns(frame, ["x"]).column("x")
-    codes, ids = arrow.identities(column, "id")
+    codes, ids = records.identities(column, "id")
     assert [None if code < 0 else ids[code].as_py() for code in codes] == WORDS
     with pytest.raises(InputError, match="holds text, and 3 of its 4 rows do not read as numbers"):
         arrow.numbers(column, "x")
@@ -203,7 +203,7 @@ def test_csv_dates_are_read_where_they_are_declared(tmp_path):
 
 
 def test_identities_mark_missing():
-    codes, ids = arrow.identities(pa.chunked_array([["a", None], ["b", "a"]]), "id")
+    codes, ids = records.identities(pa.chunked_array([["a", None], ["b", "a"]]), "id")
     assert codes.tolist() == [0, -1, 1, 0]
     assert ids.to_pylist() == ["a", "b"]
 

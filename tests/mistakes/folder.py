@@ -26,6 +26,7 @@ HEAD = "id,age,height,weight\n"
 TEXTS = {
     "empty.csv": "",
     "header.csv": HEAD,
+    "widest.csv": HEAD.strip() + "," * 100_000 + "\n",
     "ragged.csv": HEAD + f"Ottoline,1,{SECRETS[0]}\nb,1,2,3,4\n",
     "unseen.csv": HEAD + "".join(f"{k}{'' if k else chr(8203)},1,20,3\n" for k in range(20)),
     "torn.csv": HEAD + "".join(f'"{k},1,{SECRETS[0]},3\n' for k in range(20)),

@@ -65,8 +65,9 @@ def _of_people(tally: TableTally) -> Iterator[Finding]:
     people, public = tally.people, tally.public
     for name, error in tally.refused.items():
         yield Finding(name, "refused", error.args)
-    yield from _refused(checks.check_infinite, tally.infinite)
-    yield from _refused(checks.check_missing, tally.absent, public.missing)
+    yield from _refused(checks.check, "infinite", tally.infinite)
+    if public.missing == "refuse":
+        yield from _refused(checks.check, "missing", tally.absent)
     usable = tally.records - (tally.absent.records if public.missing == "drop" else 0)
     if public.one_per_person == "random" and people is not None:
         usable = min(usable, people.more_than(0))
@@ -75,7 +76,8 @@ def _of_people(tally: TableTally) -> Iterator[Finding]:
         seen = "no column says whose a record is, so nobody checks that each is another person's"
         yield Finding(None, "note", (seen,), ("name it with ", Arg("person="), ", if there is one"))
         return
-    yield from _refused(checks.check_identified, tally.unidentified, tally.records)
+    nobodys = checks.FaultCount([], tally.unidentified, tally.records)
+    yield from _refused(checks.check, "unidentified", nobodys)
     several, most, everybody = people.more_than(1), public.most_records, people.more_than(0)
     if several and public.one_each:
         yield from _refused(checks.refuse_several, several, everybody)
@@ -137,7 +139,7 @@ def _of_number(
     known = counts["known"]
     yield from _unreadable(tally, found, csv)
     broken = checks.FaultCount([name], counts["broken"], tally.records)
-    yield from _refused(checks.check_whole, broken, name=name)
+    yield from _refused(checks.check, "broken", broken, name=name)
     bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
     words = [f"have '{name}' {where} {bounds}" for where in ("below", "above", "outside")]
     yield from _outside(found, words, advice)
@@ -209,7 +211,7 @@ def _of_category(counts: Mapping[str, int], column: Category, records: int) -> I
     name, known, undeclared = column.name, counts["known"], counts["undeclared"]
     if column.other is None:
         strange = checks.FaultCount([name], undeclared, records)
-        yield from _refused(checks.check_declared, strange, column, name=name)
+        yield from _refused(checks.check, checks.undeclared_in(column), strange, name=name)
     elif undeclared > MOST_OUTSIDE * known:
         verdict = "wrong" if undeclared >= NEARLY_ALL * known else "doubtful"
         advice = f"check its values, or all of these become '{column.other}'"

@@ -200,7 +200,7 @@ def how_read(
         known = find_format(files[0], READABLE)
         return [f"read from {many}{'' if known is None else known.name}"]
     with tables.reader_of(files[0], dialect) as reader:
-        used = replace(dialect, delimiter=reader.header()[1], encoding=reader.encoding)
+        used = replace(dialect, delimiter=reader.header[1], encoding=reader.encoding)
     lines = [f"read from {many}CSV with {used}"]
     seems = used if guess is None else guess.dialect
     words = ("decimal", "thousands", "dates")

@@ -215,7 +215,7 @@ def worth_of_resolution(model: TrajectoryModel) -> float:
     plain = Recipe(
         recipe.epsilon, recipe.delta, adjacency=recipe.adjacency, measure=measure, **by_hand
     )
-    features = model.axes.n_numbers
+    features = int(model.axes.numbers.sum())
     question = Question(crowd.people, None, features, plain, records_per_person=crowd.each)
     return mean_worth(worth_over(question, np.array([recipe.epsilon]))[0])
 

@@ -26,7 +26,7 @@ from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Numbe
 from privtraj.data import arrow
 from privtraj.data.dialect import DATE, NUMBER, CellKind, Dialect, Readings, read_cells
 from privtraj.data.public import PublicInputs
-from privtraj.data.records import FaultCount, check_same_kind
+from privtraj.data.records import FaultCount, check_same_kind, identities
 from privtraj.domain.domain import Domain
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ class TableTally:
 
     def _identified(self, cells: pa.ChunkedArray) -> Hashes:
         """A hash (n,) of whose each record is."""
-        codes, ids = arrow.identities(cells, str(self.person), self.public.same_person)
+        codes, ids = identities(cells, str(self.person), self.public.same_person)
         hashes = np.append(text_hashes(ids.to_pylist()), np.uint64(0))[codes]
         whose = row_hashes(len(codes), [hashes])
         self.unidentified += int((codes < 0).sum())

@@ -16,7 +16,7 @@ An audit can refute a claim and can show that one is not far from tight. It cann
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, get_args
 
@@ -64,24 +64,24 @@ class Scores:
             seen[run.here].append(attack.look(run))
 
     def findings(self, delta: float, miss: float) -> tuple[Finding, ...]:
-        """One for each attack; all bounds hold at once but with this chance."""
-        tests = list(self._tests(delta))
-        weights = sum(weight for weight, _ in tests)
-        return tuple(test(confidence=1 - miss * weight / weights) for weight, test in tests)
-
-    def _tests(self, delta: float) -> Iterator[tuple[float, Callable[..., Finding]]]:
-        """Each with the weight of its attack."""
+        """One for each attack, with a part of `miss` by its weight: all bounds hold at once but
+        with this chance."""
         whole = largest(self.claims, delta)
+        tests: list[tuple[float, Callable[..., Finding]]] = []
         for attack, seen in zip(self.attacks, self._seen, strict=True):
             names = sorted({name for world in seen for numbers in world for name in numbers})
-            without, present = (_columns(world, names) for world in seen)
-            how: dict[str, Any] = {"delta": delta, "canary": self.canary}
+            # numbers (names, runs), NaN where a run has none of this name
+            without, present = (
+                np.array([[one.get(name, np.nan) for one in world] for name in names], np.float64)
+                for world in seen
+            )
+            how: dict[str, Any] = {"delta": delta, "canary": self.canary, "claim": whole}
             if attack.learned and names:
-                numbers = np.nan_to_num(without), np.nan_to_num(present)
-                how |= {"claim": whole, "attack": attack.learned}
-                yield attack.weight, partial(learned_test, *numbers, **how)
+                numbers = np.nan_to_num(without.T), np.nan_to_num(present.T)
+                test = partial(learned_test, *numbers, **how, attack=attack.learned)
+                tests.append((attack.weight, test))
                 continue
-            for name, *scores in zip(names, without.T, present.T, strict=True):
+            for name, *scores in zip(names, without, present, strict=True):
                 known = [one[~np.isnan(one)] for one in scores]
                 if min(map(len, known)) < LEAST_SCORES:
                     continue
@@ -89,16 +89,12 @@ class Scores:
                 if name in self._claims_of:
                     claim = largest(self._claims_of[name], delta)
                     how |= {"claim": claim, "attack": f"'{name}' alone"}
-                yield attack.weight, partial(compare, *known, **how)
+                tests.append((attack.weight, partial(compare, known[0], known[1], **how)))
+        weights = sum(weight for weight, _ in tests)
+        return tuple(test(confidence=1 - miss * weight / weights) for weight, test in tests)
 
 
 LEAST_SCORES = 4  # in either world: two to find a threshold on, two to test it
-
-
-def _columns(world: list[dict[str, float]], names: list[str]) -> Floats:
-    """Numbers (runs, names), NaN where a run has none of this name."""
-    rows = [[numbers.get(name, np.nan) for name in names] for numbers in world]
-    return np.array(rows, dtype=np.float64).reshape(len(world), len(names))
 
 
 def learned_test(without: Floats, present: Floats, *, confidence: float, **how: Any) -> Finding:
@@ -171,11 +167,12 @@ def audit(
     check_whole("times", times, 3)
     check_confidence(confidence)
     columns = {name: columns_of(name, features) for name in CANARIES}
-    measures = {name: synthesizer.measure_for(Axes.of(known)) for name, known in columns.items()}
+    axes = {name: Axes.of(known) for name, known in columns.items()}
+    measures = {name: synthesizer.measure_for(one) for name, one in axes.items()}
     names = [canary]
     if canary == ALL_CANARIES:
-        mixed = {name: Axes.of(known).mixed for name, known in columns.items()}
-        names = [name for name in CANARIES if not mixed[name] or measures[name].takes_categories]
+        takes = {name: measures[name].takes_categories or not axes[name].mixed for name in axes}
+        names = [name for name in CANARIES if takes[name]]
     total, seeds = len(names) * runs, np.random.SeedSequence(seed)
     run_seeds = iter(seeds.generate_state(total, np.uint64))
     noise = NoiseTests(np.random.default_rng(seeds.spawn(1)[0]))

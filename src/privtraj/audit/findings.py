@@ -66,24 +66,21 @@ class Finding:
         """Claimed at delta."""
         return self.claim.epsilon(self.delta)
 
-    @property
-    def false_positive_rate(self) -> float:
-        """What the true rate is at most, as the next is at least: both, with this confidence."""
-        return self.rates.bounds(self.confidence)[0]
-
-    @property
-    def true_positive_rate(self) -> float:
-        return self.rates.bounds(self.confidence)[1]
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """What the true rate of false positives is at most, and that of true ones at least: both,
+        with this confidence."""
+        return self.rates.bounds(self.confidence)
 
     @cached_property
     def epsilon_threshold(self) -> float:
         """Lower bound from the rates alone."""
-        return epsilon_of_rates(*self.rates.bounds(self.confidence), self.delta)
+        return epsilon_of_rates(*self.bounds, self.delta)
 
     @cached_property
     def epsilon_shape(self) -> float:
         """Lower bound for releases of the claimed shape."""
-        return epsilon_of_shape(self.claim, *self.rates.bounds(self.confidence), self.delta)
+        return epsilon_of_shape(self.claim, *self.bounds, self.delta)
 
     @property
     def bound(self) -> float:
@@ -97,8 +94,7 @@ class Finding:
 
     @cached_property
     def could_see(self) -> float:
-        """The least epsilon that so many runs would have refuted in nine of ten audits, had the
-        attack been as good as any: what is below it may have gone unseen."""
+        """See the function of this name: what is below it may have gone unseen."""
         runs = self.rates.absent, self.rates.present
         return could_see(self.claim, *runs, self.delta, self.confidence)
 
@@ -111,8 +107,8 @@ class Finding:
             "epsilon": _finite(self.epsilon),
             "threshold": self.threshold,
             **asdict(self.rates),
-            "false_positive_rate_at_most": self.false_positive_rate,
-            "true_positive_rate_at_least": self.true_positive_rate,
+            "false_positive_rate_at_most": self.bounds[0],
+            "true_positive_rate_at_least": self.bounds[1],
             "epsilon_threshold": _finite(self.epsilon_threshold),
             "epsilon_shape": _finite(self.epsilon_shape),
             "could_see": _finite(self.could_see),
@@ -195,61 +191,54 @@ class Audit:
         }
 
     def __str__(self) -> str:
-        most = self.strongest
-        seen = f"{most.rates.true_positives} of {most.rates.present}"
-        alarms = f"{most.rates.false_positives} of {most.rates.absent}"
+        most, odd = self.strongest, self.odd_noise
+        several = len({one.canary for one in self.findings}) > 1
+
+        def name(finding: Finding) -> str:
+            return f"{finding.attack} ({finding.canary})" if several else finding.attack
+
         lines = [
             f"Privacy audit: {self.runs} runs, {_WORLDS[self.adjacency]}",
             f"Claim: epsilon = {up(self.epsilon)}, delta = {self.delta:g} ({self.adjacency}).",
             f"Attacks on {_VIEWS.get(self.view, self.view)}.",
             f"Lower bounds on epsilon, at {100 * self.confidence:g} % confidence for all together:",
             "   found   claimed  could see  by looking at",
-            *(f"  {self._row(one)}" for one in self.findings),
-            f"Strongest: {self._name(most)}: right in {seen} runs with the person, wrong in "
-            f"{alarms} without.",
+        ]
+        for one in self.findings:
+            numbers = f"{down(one.bound):>6}  {up(one.epsilon):>8}  {up(one.could_see):>9}"
+            lines.append(f"  {numbers}  {name(one)}{'  VIOLATED' * one.violated}")
+        rates = most.rates
+        lines += [
+            f"Strongest: {name(most)}: right in {rates.true_positives} of {rates.present} runs "
+            f"with the person, wrong in {rates.false_positives} of {rates.absent} without.",
             f"  {down(most.epsilon_threshold)}  from these rates alone",
             f"  {down(most.epsilon_shape)}  for noise of the claimed shape",
-            *self._about_noise(),
-            f"Verdict: {self._verdict()}",
+            f"Noise against the ledger: {len(self.noise)} tests, {len(odd)} failed "
+            f"(false alarms in at most {100 * self.false_alarms:.3g} % of audits).",
         ]
-        return "\n  ".join(lines)
-
-    def _name(self, finding: Finding) -> str:
-        several = len({one.canary for one in self.findings}) > 1
-        return f"{finding.attack} ({finding.canary})" if several else finding.attack
-
-    def _row(self, finding: Finding) -> str:
-        numbers = (down(finding.bound), up(finding.epsilon), up(finding.could_see))
-        mark = "  VIOLATED" if finding.violated else ""
-        return "{:>6}  {:>8}  {:>9}  ".format(*numbers) + self._name(finding) + mark
-
-    def _about_noise(self) -> list[str]:
         scales = [one.could_see for one in self.noise if one.of == SCALE and not one.failed]
-        lines = [
-            f"Noise against the ledger: {len(self.noise)} tests, {len(self.odd_noise)} failed "
-            f"(false alarms in at most {100 * self.false_alarms:.3g} % of audits)."
-        ]
         if scales:
             lines.append(
                 f"  They see a standard deviation of {min(scales):.2g} to {max(scales):.2g} of the "
                 "stated one, by release."
             )
-        lines += [f"  Odd: {test}" for test in self.odd_noise[:_MOST_ODD]]
+        lines += [f"  Odd: {test}" for test in odd[:_MOST_ODD]]
         if self.untested:
             lines.append(f"  Not tested, as people are sampled: {', '.join(self.untested)}.")
-        return lines
-
-    def _verdict(self) -> str:
-        if not self.violated:
-            return (
-                "no violation found. An audit can refute a claim, not prove it: below what it "
-                f"could see ({100 * POWER:g} % of the time) it is blind."
+        verdict = (
+            "no violation found. An audit can refute a claim, not prove it: below what it "
+            f"could see ({100 * POWER:g} % of the time) it is blind."
+        )
+        if self.violated:
+            bound = any(one.violated for one in self.findings)
+            why = (
+                "A lower bound exceeds the claim"
+                if bound
+                else ("The noise is not what the ledger states")
             )
-        miss = f"{100 * (1 - self.confidence):.3g} %"
-        claim = f"for a true claim that happens in at most {miss} of audits."
-        if any(one.violated for one in self.findings):
-            return f"VIOLATED. A lower bound exceeds the claim; {claim}"
-        return f"VIOLATED. The noise is not what the ledger states; {claim}"
+            miss = f"{100 * (1 - self.confidence):.3g} %"
+            verdict = f"VIOLATED. {why}; for a true claim that happens in at most {miss} of audits."
+        return "\n  ".join([*lines, f"Verdict: {verdict}"])
 
 
 _MOST_ODD = 5
@@ -361,9 +350,7 @@ def epsilon_of_shape(claim: Tally, fpr: float, tpr: float, delta: float) -> floa
     """The epsilon of the claimed releases, scaled until they allow the rates."""
     shape = _shape(claim)
     factor = scale_of_shape(shape, fpr, tpr)
-    if factor in (0.0, math.inf):
-        return factor
-    return shape.scaled(factor).epsilon(delta)
+    return factor if factor in (0.0, math.inf) else shape.scaled(factor).epsilon(delta)
 
 
 def could_see(claim: Tally, absent: int, present: int, delta: float, confidence: float) -> float:

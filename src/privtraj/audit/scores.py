@@ -198,7 +198,14 @@ def written(run: Run) -> dict[str, float]:
     found = dict(density(run))
     for name, people in (("present", worlds.present), ("without", worlds.without)):
         for time, point, _ in zip(*people, strict=True):
-            found |= {f"{name}: {key}": x for key, x in _around(model, time, point).items()}
+            at = int(np.argmin(np.abs(model.knots - time)))
+            away = np.linalg.norm(model.particles - point, axis=2)
+            for r in RADII:
+                mass = (model.weights * (away < r)).sum(axis=1)
+                found[f"{name}: mass within {r}"] = float(mass[at])
+                found[f"{name}: usual mass within {r}"] = float(mass.mean())
+            found[f"{name}: distance"] = float(model.weights[at] @ away[at])
+            found[f"{name}: width"] = float(model.bandwidth[at])
     papers = {
         "settings": model.settings,
         "diagnostics": model.diagnostics,
@@ -206,17 +213,6 @@ def written(run: Run) -> dict[str, float]:
         "public": model.certificate.public_inputs,
     }
     return found | dict(_numbers(papers, ""))
-
-
-def _around(model: TrajectoryModel, time: float, point: Floats) -> dict[str, float]:
-    """Masses of particles near a place, at the nearest knot and on average over all."""
-    at = int(np.argmin(np.abs(model.knots - time)))
-    away = np.linalg.norm(model.particles - point, axis=2)
-    near = {r: (model.weights * (away < r)).sum(axis=1) for r in RADII}
-    masses = {f"mass within {r}": float(mass[at]) for r, mass in near.items()}
-    usual = {f"usual mass within {r}": float(mass.mean()) for r, mass in near.items()}
-    mean = float(model.weights[at] @ away[at])
-    return {**masses, **usual, "distance": mean, "width": float(model.bandwidth[at])}
 
 
 def _numbers(value: Any, name: str) -> Iterator[tuple[str, float]]:

@@ -266,33 +266,28 @@ class NoiseTests:
         self.untested: set[str] = set()
 
     def add(self, run: Run) -> None:
-        """The noise of one run."""
+        """The noise of one run: of every answer, and of numbers at the same place of different
+        releases, of steps of one, and of runs."""
         drawn: dict[str, list[Floats]] = defaultdict(list)
         for answer, entry in run.entries():
+            what = answer.what
             if entry is None:
-                self.unpaid.add(answer.what)
+                self.unpaid.add(what)
                 continue
             noise = answer.rest - (answer.present if run.here else answer.without)
             z = standardised(noise, entry, self._rng)
             if z is None:
-                self.untested.add(answer.what)
+                self.untested.add(what)
                 continue
-            drawn[answer.what].append(z)
-            self._within(answer.what, z)
-        self._between(drawn)
-
-    def _within(self, what: str, z: Floats) -> None:
-        rows, columns = z.shape
-        self._sample(Squares, what, SCALE).add(z)
-        for along, count, each in ((z.T, columns, "numbers"), (z, rows, "times")):
-            if count > 1:
-                sums = along.sum(axis=0) / math.sqrt(count)
-                self._sample(Squares, what, f"sums over {each}").add(sums)
-                mixed = along[self._rng.permutation(count)]
-                self._sample(Signs, what, f"independence of {each}").add(mixed[1:], mixed[:-1])
-
-    def _between(self, drawn: dict[str, list[Floats]]) -> None:
-        """Numbers at the same place of different releases, of steps of one, and of runs."""
+            drawn[what].append(z)
+            self._sample(Squares, what, SCALE).add(z)
+            for along, each in ((z.T, "numbers"), (z, "times")):
+                count = len(along)
+                if count > 1:
+                    sums = along.sum(axis=0) / math.sqrt(count)
+                    self._sample(Squares, what, f"sums over {each}").add(sums)
+                    mixed = along[self._rng.permutation(count)]
+                    self._sample(Signs, what, f"independence of {each}").add(mixed[1:], mixed[:-1])
         for what, answers in drawn.items():
             for first, second in pairwise(answers):
                 self._pair(what, "independence of steps", first, second)

@@ -70,7 +70,7 @@ class Conditions:
     def declared(cls, columns: Sequence[Column], where: Any, at_start: Any) -> Conditions:
         """As users give them, {column: value}, of the columns of a table."""
         given = (("where", where), ("at_start", at_start))
-        return cls(*(_declared(columns, said or {}, Arg(name)) for name, said in given))
+        return cls(*(_declared(columns, asked or {}, Arg(name)) for name, asked in given))
 
     def __bool__(self) -> bool:
         return bool(self.always or self.first)
@@ -86,17 +86,17 @@ class Conditions:
         return held
 
 
-def _declared(columns: Sequence[Column], said: Any, what: Arg) -> tuple[Condition, ...]:
-    if not isinstance(said, Mapping):
+def _declared(columns: Sequence[Column], given: Any, what: Arg) -> tuple[Condition, ...]:
+    if not isinstance(given, Mapping):
         raise InputError(what, " must be {column: value}, such as {'sex': 'F'}")
     names = [column.name for column in columns]
-    unknown = [str(name) for name in said if name not in names]
+    unknown = [str(name) for name in given if name not in names]
     if unknown:
         raise InputError(
             what, f" names {listed(unknown)}, not among the columns {first_few(names)}"
         )
     made = []
-    for name, value in said.items():
+    for name, value in given.items():
         axis = names.index(name)
         column = columns[axis]
         if isinstance(column, Category):
@@ -128,29 +128,25 @@ def _range(column: Number, value: Any, what: Arg) -> tuple[float, float]:
     ends = value.split(RANGE) if isinstance(value, str) and RANGE in value else value
     if isinstance(column, Integer) and (isinstance(ends, str) or np.ndim(ends) == 0):
         ends = (ends, ends)
+    limits = [-np.inf, np.inf]  # where an end is open
     try:
-        if isinstance(ends, str):
+        if isinstance(ends, str) or len(ends) != 2:
             raise TypeError
-        low, high = (
-            open_end if end is None or end == "" else _number(column, end)
-            for end, open_end in zip(ends, (-np.inf, np.inf), strict=True)
-        )
+        for k, end in enumerate(ends):
+            if end is not None and end != "":
+                limits[k], dated = space.moment(end)
+                if dated != isinstance(column, Date):
+                    raise ValueError
     except (TypeError, ValueError):
         raise InputError(
             what,
             f" of '{column.name}' must be ",
             Said("a pair (low, high), or None for missing", "low..high, or nothing for missing"),
         ) from None
+    low, high = limits
     if low > high and not isinstance(column, Angle):
         raise InputError(what, f" of '{column.name}' is a reversed range: low goes first")
     return low, high
-
-
-def _number(column: Number, end: Any) -> float:
-    value, dated = space.moment(end)
-    if dated != isinstance(column, Date):
-        raise ValueError
-    return value
 
 
 def within_reach(one: Condition, before: NDArray[Any], after: NDArray[Any], ladder: int) -> Mask:
@@ -158,12 +154,10 @@ def within_reach(one: Condition, before: NDArray[Any], after: NDArray[Any], ladd
 
     ladder: levels from 0 that are in order, through which people climb.
     """
+    low, high = np.minimum(before, after), np.maximum(before, after)
     can = np.isin(before, one.levels) | np.isin(after, one.levels)
     for level in one.levels:
-        if level < ladder:
-            climbs = np.maximum(before, after) < ladder
-            low, high = np.minimum(before, after), np.maximum(before, after)
-            can |= climbs & (low <= level) & (level <= high)
+        can |= (high < ladder) & (low <= level) & (level <= high)
     return can
 
 
@@ -202,8 +196,8 @@ class Constraints:
     def check(self, columns: Sequence[Column]) -> None:
         """Refuse what is said of other columns than these, or of kinds that have no such thing."""
         known = {column.name: column for column in of_tables(columns)}
-        for name, said in (("monotone", self.monotone), ("precision", self.precision)):
-            for feature in said:
+        for name, given in (("monotone", self.monotone), ("precision", self.precision)):
+            for feature in given:
                 start = f" names '{feature}', which is "
                 if feature not in known:
                     raise InputError(Arg(name), start + "not among the features")
@@ -238,20 +232,17 @@ def in_order(paths: NDArray[Any], directions: Floats) -> NDArray[Any]:
     the marginal's. The first step is last, so that nobody falls, and what it still moves is what
     the marginals, which are noisy, contradict themselves.
     """
+
+    def rising(values: NDArray[Any]) -> Any:
+        """(n, K) the middle of the largest so far and the smallest to come."""
+        below = np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
+        return (np.maximum.accumulate(values, axis=1) + below) / 2
+
     paths = paths.copy()
     for k in np.flatnonzero(directions):
-        sign = directions[k]
-        values = sign * paths[:, :, k]
+        values = directions[k] * paths[:, :, k]
         wanted = np.sort(values, axis=0)
         for _ in range(ROUNDS):
-            np.put_along_axis(values, np.argsort(_rising(values), axis=0), wanted, axis=0)
-        paths[:, :, k] = sign * _rising(values)
+            np.put_along_axis(values, np.argsort(rising(values), axis=0), wanted, axis=0)
+        paths[:, :, k] = directions[k] * rising(values)
     return paths
-
-
-def _rising(values: NDArray[Any]) -> NDArray[Any]:
-    """(n, K) the middle of the largest so far and the smallest to come."""
-    above = np.maximum.accumulate(values, axis=1)
-    below = np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
-    middle: NDArray[Any] = (above + below) / 2
-    return middle

@@ -35,14 +35,35 @@ def declared_columns(
     columns: {name: form}, of any kind; names may not be in both.
     n_features: d where it is known from points (n, d); names then default to x1, x2, ...
     """
-    declared = _forms(bounds, columns)
+    declared = bounds
+    if columns is not None:
+        if not isinstance(columns, Mapping):
+            raise InputError("columns must be {name: kind of column}, such as {'sex': ['F', 'M']}")
+        if not isinstance(bounds, Mapping | None):
+            raise InputError("bounds beside columns must have names too: {'height': (40, 220)}")
+        both = [name for name in bounds or () if name in columns]
+        if both:
+            pair = Arg("bounds", option="feature"), " and ", Arg("columns", option="column")
+            raise InputError(*pair, f" both declare {listed(both)}: keep one of them")
+        declared = {**(bounds or {}), **columns}
     if declared is None or isinstance(declared, str):
         raise InputError(
             "bounds must be given as public limits such as {'height': (40, 220)}, and columns "
             "of other kinds as in columns={'sex': ['F', 'M']}: what is taken from the data would "
             "reveal its most extreme and rarest people"
         )
-    names = _names(declared, features, n_features)
+    if features is None and isinstance(declared, Mapping):
+        features = list(declared)
+    if features is None and n_features is None:
+        raise InputError("features must be named when bounds are a list of pairs without names")
+    if features is None:
+        features = [f"x{k + 1}" for k in range(n_features or 0)]
+    names = (features,) if isinstance(features, str) else tuple(str(name) for name in features)
+    if not names:
+        raise InputError("there are no features: name at least one column of numbers")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"features name {listed(repeated)} more than once: name each once")
     if isinstance(declared, Mapping):
         unknown = [name for name in names if name not in declared]
         if unknown:
@@ -63,9 +84,10 @@ def declared_columns(
             f"there are {len(names) if n_features is None else n_features} features but bounds "
             f"for {len(domains)} and names for {len(names)}: give one (low, high) and one name each"
         )
-    kinds = columns or {}
     made = tuple(
-        declared_column(name, form) if name in kinds else Number(*_pair(name, form, float), name)
+        declared_column(name, form)
+        if name in (columns or {})
+        else Number(*_pair(name, form, float), name)
         for name, form in zip(names, domains, strict=True)
     )
     behind = tuple(more for column in made for more in column.more)
@@ -127,38 +149,3 @@ def _pair(name: str, pair: Any, kind: Callable[[Any], Any] = lambda end: end) ->
     except (TypeError, ValueError):
         raise InputError(f"the bounds of '{name}' must be two numbers (low, high)") from None
     return low, high
-
-
-def _forms(bounds: Any, columns: Any) -> Any:
-    """Bounds and columns together."""
-    if columns is None:
-        return bounds
-    if not isinstance(columns, Mapping):
-        raise InputError("columns must be {name: kind of column}, such as {'sex': ['F', 'M']}")
-    if bounds is None:
-        return columns
-    if not isinstance(bounds, Mapping):
-        raise InputError("bounds beside columns must have names too: {'height': (40, 220)}")
-    both = [name for name in bounds if name in columns]
-    if both:
-        pair = Arg("bounds", option="feature"), " and ", Arg("columns", option="column")
-        raise InputError(*pair, f" both declare {listed(both)}: keep one of them")
-    return {**bounds, **columns}
-
-
-def _names(
-    declared: Any, features: Sequence[str] | None, n_features: int | None
-) -> tuple[str, ...]:
-    if features is None and isinstance(declared, Mapping):
-        features = list(declared)
-    if features is None and n_features is None:
-        raise InputError("features must be named when bounds are a list of pairs without names")
-    if features is None:
-        features = [f"x{k + 1}" for k in range(n_features or 0)]
-    names = (features,) if isinstance(features, str) else tuple(str(name) for name in features)
-    if not names:
-        raise InputError("there are no features: name at least one column of numbers")
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"features name {listed(repeated)} more than once: name each once")
-    return names

@@ -48,8 +48,10 @@ class Axis:
     """The geometry of a column, for values of any shape in the units of a table, or in levels.
 
     name: of the column.  missing: whether records may lack it.  fixed: whether it never changes
-    along a path.  of: the column that this one is made of, if it is in no table.  ordered: whether
-    it is a category whose neighbouring levels are near each other.
+    along a path.  of: the column that this one is made of, if it is in no table.  levels: C of a
+    category, 0 of a number.  ordered: whether neighbouring levels are near each other.
+    domain: the ends of the unit interval, in the units of a coordinate.  span: the ends of the
+    values that a table has.  farthest: the largest difference between two of them.
     """
 
     kind: ClassVar[str]
@@ -57,16 +59,15 @@ class Axis:
     missing: bool
     fixed: bool
     of = ""
+    levels: int = 0
     ordered = False
+    domain: tuple[float, float]
+    span: tuple[float, float]
+    farthest: float
 
     @property
-    def levels(self) -> int:
-        """C of a category, 0 of a number."""
-        return 0
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """The ends of the unit interval, in the units of a coordinate."""
+    def facts(self) -> dict[str, Any]:
+        """The domain as a certificate writes it."""
         raise NotImplementedError
 
     def to_unit(self, values: ArrayLike) -> Floats:
@@ -90,15 +91,9 @@ class Axis:
         return coordinates[0]
 
     @property
-    def span(self) -> tuple[float, float]:
-        """The ends of the values that a table has, where a picture begins and ends."""
-        return self.domain
-
-    @property
-    def farthest(self) -> float:
-        """The largest difference between two values."""
-        low, high = self.domain
-        return high - low
+    def more(self) -> tuple[Column, ...]:
+        """The columns that are made of this one."""
+        return ()
 
     def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
         """How far it is from start to end, with a sign."""
@@ -117,15 +112,16 @@ class Axis:
         """Of values that are there, along an axis."""
         return np.asarray(np.nanmean(values, axis=axis))
 
-    @property
-    def more(self) -> tuple[Column, ...]:
-        """The columns that are made of this one."""
-        return ()
-
     def __post_init__(self) -> None:
         for word in ("missing", "fixed"):
             if not isinstance(getattr(self, word), bool):
                 raise InputError(f"{word} of {self._called} must be true or false")
+
+    def _lie(self, low: float, high: float, **otherwise: Any) -> None:
+        """Between these ends, as are all values unless somebody says otherwise."""
+        plain = {"domain": (low, high), "span": (low, high), "farthest": high - low}
+        for word, value in {**plain, **otherwise}.items():
+            object.__setattr__(self, word, value)
 
     @property
     def _called(self) -> str:
@@ -135,15 +131,21 @@ class Axis:
         kind = "ordered category" if self.ordered else self.kind
         return f"an {kind}" if kind[0] in "aio" else f"a {kind}"
 
-    @property
-    def _else(self) -> str:
-        """What else is declared, in few words."""
-        return " or missing" * self.missing + " (fixed)" * self.fixed
-
-    def _public(self, **domain: Any) -> dict[str, Any]:
-        """The domain as a certificate writes it."""
+    def public_inputs(self) -> Any:
+        """All that is declared, as a certificate has it; of a plain number its bounds."""
         yes = {name: True for name in ("missing", "fixed") if getattr(self, name)}
-        return {"kind": self.kind, **domain, **yes}
+        if self.kind == "number" and not yes:
+            return list(self.facts.values())
+        return {"kind": self.kind, **self.facts, **yes}
+
+    def __str__(self) -> str:
+        more = " or missing" * self.missing + " (fixed)" * self.fixed
+        return f"{self.name} {self._shown}{more}"
+
+    @property
+    def _shown(self) -> str:
+        """The domain in few words."""
+        return f"in [{', '.join(f'{end:g}' for end in self.facts.values())}]"
 
 
 @dataclass(frozen=True)
@@ -170,10 +172,11 @@ class Number(Axis):
             )
         if low > high:
             raise InputError(f"{start} are reversed: ({low:g}, {high:g}), low goes first")
+        self._lie(float(low), float(high))
 
     @property
-    def domain(self) -> tuple[float, float]:
-        return float(self.low), float(self.high)
+    def facts(self) -> dict[str, Any]:
+        return {"low": self.low, "high": self.high}
 
     @property
     def more(self) -> tuple[Column, ...]:
@@ -197,13 +200,6 @@ class Number(Axis):
         """Values as tables have them, in steps and inside the bounds; any shape."""
         return in_steps(values, self.step if step is None else step, self.low, self.high)
 
-    def public_inputs(self) -> Any:
-        plain = self.kind == "number" and not (self.missing or self.fixed)
-        return [self.low, self.high] if plain else self._public(low=self.low, high=self.high)
-
-    def __str__(self) -> str:
-        return f"{self.name} in [{self.low:g}, {self.high:g}]{self._else}"
-
 
 @dataclass(frozen=True)
 class Integer(Number):
@@ -217,10 +213,7 @@ class Integer(Number):
             raise InputError(
                 f"the bounds of {self._called} must be whole numbers, as its values are"
             )
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        return self.low - 0.5, self.high + 0.5
+        self._lie(self.low - 0.5, self.high + 0.5)
 
     def to_unit(self, values: ArrayLike) -> Floats:
         return space.to_unit(np.clip(values, self.low, self.high), self.domain)
@@ -228,8 +221,9 @@ class Integer(Number):
     def rounded(self, values: Floats) -> Floats:
         return np.asarray(np.clip(np.rint(values), self.low, self.high))
 
-    def __str__(self) -> str:
-        return f"{self.name} in {{{self.low:g}, ..., {self.high:g}}}{self._else}"
+    @property
+    def _shown(self) -> str:
+        return f"in {{{self.low:g}, ..., {self.high:g}}}"
 
 
 @dataclass(frozen=True)
@@ -260,20 +254,17 @@ class Date(Number):
         days = np.clip(np.floor(values / DAY) * DAY, self.low, self.high)
         return np.asarray(days) if self.days else values
 
-    def public_inputs(self) -> Any:
-        low, high = self._ends()
-        return self._public(low=low, high=high)
-
-    def __str__(self) -> str:
-        low, high = self._ends()
-        return f"{self.name} in [{low}, {high}]{self._else}"
-
-    def _ends(self) -> list[str]:
+    @property
+    def facts(self) -> dict[str, Any]:
         """Days as days, moments to the second where they have no fraction."""
-        times = space.as_user_times([self.low, self.high], True)
         whole = self.low == int(self.low) and self.high == int(self.high)
         unit = "D" if self.days else "s" if whole else "us"
-        return [str(time) for time in times.astype(f"datetime64[{unit}]")]
+        times = space.as_user_times([self.low, self.high], True).astype(f"datetime64[{unit}]")
+        return dict(zip(("low", "high"), map(str, times), strict=True))
+
+    @property
+    def _shown(self) -> str:
+        return f"in [{', '.join(self.facts.values())}]"
 
 
 @dataclass(frozen=True, init=False)
@@ -300,42 +291,41 @@ class Angle(Number):
         Axis.__post_init__(self)
         if not (is_number(self.period) and 0 < self.period < np.inf):
             raise InputError(f"the period of {self._called} must be a number above 0, such as 360")
+        span = (0.0, float(self.period))
+        self._lie(-1.0, 1.0, span=span, farthest=self.period / 2)  # the domain is of cosines
 
     @property
-    def domain(self) -> tuple[float, float]:
-        """Of cosines."""
-        return -1.0, 1.0
+    def facts(self) -> dict[str, Any]:
+        return {"period": self.period}
 
     @property
-    def span(self) -> tuple[float, float]:
-        return 0.0, float(self.period)
+    def _shown(self) -> str:
+        return f"around {self.period:g}"
 
     @property
     def more(self) -> tuple[Column, ...]:
         return Sine(-1.0, 1.0, f"{self.name} sine", False, self.fixed, self.name), *super().more
-
-    def circle(self, values: ArrayLike) -> tuple[Floats, Floats]:
-        """Cosine and sine of values."""
-        turns = 2 * np.pi * self.wrapped(values) / self.period
-        return np.cos(turns), np.sin(turns)
 
     def wrapped(self, values: ArrayLike) -> Floats:
         """The same angles, from 0 to below the period."""
         inside = np.mod(values, self.period)
         return np.where(inside == self.period, 0.0, inside)
 
+    def _circle(self, values: ArrayLike) -> tuple[Floats, Floats]:
+        """Cosine and sine of values."""
+        turns = 2 * np.pi * self.wrapped(values) / self.period
+        return np.cos(turns), np.sin(turns)
+
+    def _seen(self, cosine: Any, sine: Any) -> Floats:
+        """The values of points, from the middle of the circle."""
+        return self.wrapped(np.arctan2(sine, cosine) * (self.period / (2 * np.pi)))
+
     def coordinates(self, values: Floats) -> tuple[Floats, ...]:
         _, *missing = super().coordinates(values)
-        return *self.circle(values), *missing
+        return *self._circle(values), *missing
 
     def value(self, *coordinates: Floats) -> Floats:
-        cosine, sine, *missing = coordinates
-        angle = np.arctan2(sine, cosine) * (self.period / (2 * np.pi))
-        return super().value(self.wrapped(angle), *missing)
-
-    @property
-    def farthest(self) -> float:
-        return self.period / 2
+        return super().value(self._seen(*coordinates[:2]), *coordinates[2:])
 
     def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
         """The short way round."""
@@ -346,18 +336,11 @@ class Angle(Number):
         return self.wrapped(super().between(start, end, share))
 
     def mean(self, values: Floats, axis: int | None = None) -> Floats:
-        cosine, sine = self.circle(values)
-        means = np.nanmean(cosine, axis=axis), np.nanmean(sine, axis=axis)
-        return self.wrapped(np.arctan2(means[1], means[0]) * (self.period / (2 * np.pi)))
+        cosine, sine = (np.nanmean(part, axis=axis) for part in self._circle(values))
+        return self._seen(cosine, sine)
 
     def written(self, values: Floats, step: float | None = None) -> Floats:
         return self.wrapped(super().written(values, step))
-
-    def public_inputs(self) -> Any:
-        return self._public(period=self.period)
-
-    def __str__(self) -> str:
-        return f"{self.name} around {self.period:g}{self._else}"
 
 
 @dataclass(frozen=True)
@@ -376,6 +359,8 @@ class Category(Axis):
     """
 
     kind: ClassVar[str] = "category"
+    answers: ClassVar[dict[str, int]] = {}
+    """Levels of other texts that mean a value, in capitals or small letters."""
     values: tuple[Label, ...]
     name: str = ""
     other: str | None = None
@@ -388,7 +373,8 @@ class Category(Axis):
         given: Any = self.values
         if isinstance(given, str) or not np.iterable(given):
             raise InputError(f"{start} must be a list of them")
-        values = tuple(map(_label, given))
+        plain = (value.item() if isinstance(value, np.generic) else value for value in given)
+        values = tuple(int(x) if isinstance(x, float) and x.is_integer() else x for x in plain)
         object.__setattr__(self, "values", values)
         if any(not isinstance(value, str | int | bool) for value in values):
             raise InputError(f"{start} must be texts, whole numbers, true or false")
@@ -403,29 +389,32 @@ class Category(Axis):
         twice = [text_of(value) for value in values if keys[key_of(value)] > 1]
         if twice:
             raise InputError(f"{start} name the same value twice: {first_few(twice)}")
-        if len(self.labels) < 2:
+        levels = len(self.labels)
+        if levels < 2:
             raise InputError(
                 f"{self._called} has fewer than two values: a feature that cannot vary must be "
                 "left out"
             )
-        texts = map(text_of, self.labels)
-        if len(self.labels) > MOST_LEVELS or max(map(len, texts)) > LONGEST_NAME:
+        if levels > MOST_LEVELS or max(map(len, map(text_of, self.labels))) > LONGEST_NAME:
             raise InputError(
                 f"{self._called} has more than {MOST_LEVELS} values, or one of more than "
                 f"{LONGEST_NAME} letters: declare fewer, and an other for the rest"
             )
+        # in levels, with those for other and missing: level c is the middle of cell c
+        most = levels - 1.0 if self.ordered else 1.0
+        self._lie(-0.5, levels - 0.5, farthest=most, levels=levels)
 
     @cached_property
     def labels(self) -> tuple[Label | None, ...]:
         """What level 0, 1, ... means: the values, the other, and None for missing."""
-        told = key_of(self.other) in map(key_of, self.values)
-        rest = () if self.other is None or told else (self.other,)
-        return (*self.values, *rest, *((None,) if self.missing else ()))
+        apart = self.other is not None and key_of(self.other) not in map(key_of, self.values)
+        return (*self.values, *([self.other] * apart), *([None] * self.missing))
 
     @cached_property
     def keys(self) -> dict[str | None, int]:
-        """Levels by the keys of their labels (see `cells`)."""
-        return {key_of(label): level for level, label in enumerate(self.labels)}
+        """Levels by the keys of their labels (see `cells`), and by other answers."""
+        found = {key_of(label): level for level, label in enumerate(self.labels)}
+        return found | {case: level for word, level in self.answers.items() for case in cases(word)}
 
     def level_of(self, key: str | None) -> float:
         """Level of a cell with this key; NaN where it is missing and may not be, and
@@ -439,22 +428,8 @@ class Category(Axis):
         """The level of values that are not declared."""
         return UNDECLARED if self.other is None else self.keys[key_of(self.other)]
 
-    @property
-    def levels(self) -> int:
-        """C, with those for other and missing."""
-        return len(self.labels)
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """In levels: level c is the middle of cell c."""
-        return -0.5, self.levels - 0.5
-
     def rounded(self, values: Floats) -> Floats:
         return np.asarray(np.clip(np.rint(values), 0, self.levels - 1))
-
-    @property
-    def farthest(self) -> float:
-        return 1.0
 
     def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
         """1 from any level to another."""
@@ -464,16 +439,19 @@ class Category(Axis):
         """The nearer one: there is nothing between two levels."""
         return np.where(np.asarray(share) < 0.5, start, end)
 
-    def public_inputs(self) -> Any:
+    @property
+    def facts(self) -> dict[str, Any]:
         more = {} if self.other is None else {"other": self.other}
-        return self._public(values=list(self.values), **more)
+        return {"values": list(self.values), **more}
 
-    def __str__(self) -> str:
+    @property
+    def _shown(self) -> str:
         texts = [text_of(value) for value in self.values[:SHOWN]]
-        more = [] if len(self.values) <= SHOWN else [f"{len(self.values) - SHOWN} more"]
-        rest = [] if self.other is None or self.other in self.values else [self.other]
-        shown = (" < " if self.ordered else ", ").join([*texts, *more, *rest])
-        return f"{self.name} in {{{shown}}}{self._else}"
+        if len(self.values) > SHOWN:
+            texts.append(f"{len(self.values) - SHOWN} more")
+        if self.other is not None and self.other not in self.values:
+            texts.append(self.other)
+        return f"in {{{(' < ' if self.ordered else ', ').join(texts)}}}"
 
 
 @dataclass(frozen=True)
@@ -484,16 +462,13 @@ class Ordered(Category):
     ordered = True
     difference, between = Axis.difference, Axis.between
 
-    @property
-    def farthest(self) -> float:
-        return self.levels - 1.0
-
 
 @dataclass(frozen=True)
 class Boolean(Category):
     """True or false; cells may say yes and no, y and n, t and f as well."""
 
     kind: ClassVar[str] = "boolean"
+    answers: ClassVar[dict[str, int]] = {"no": 0, "n": 0, "f": 0, "yes": 1, "y": 1, "t": 1}
     values: tuple[Label, ...] = (False, True)
 
     def __post_init__(self) -> None:
@@ -501,16 +476,9 @@ class Boolean(Category):
         if self.values != (False, True) or self.other is not None:
             raise InputError(f"{self._called} is true or false: it has no other values")
 
-    @cached_property
-    def keys(self) -> dict[str | None, int]:
-        """Levels by the keys of their labels, and by answers in capitals and small letters."""
-        found = {key_of(label): level for level, label in enumerate(self.labels)}
-        answers = {"no": 0, "n": 0, "f": 0, "yes": 1, "y": 1, "t": 1}
-        found.update((case, level) for word, level in answers.items() for case in cases(word))
-        return found
-
-    def __str__(self) -> str:
-        return f"{self.name} true or false{self._else}"
+    @property
+    def _shown(self) -> str:
+        return "true or false"
 
 
 @dataclass(frozen=True)
@@ -537,23 +505,21 @@ def of_tables(columns: Sequence[Column]) -> tuple[Column, ...]:
 
 def to_dict(column: Column) -> dict[str, Any]:
     """All of a column, as a model file has it."""
-    said = {one.name: getattr(column, one.name) for one in fields(column) if one.init}
+    settings = {one.name: getattr(column, one.name) for one in fields(column) if one.init}
     if isinstance(column, Category):
-        said["values"] = list(column.values)
-    return {"kind": column.kind, **said}
+        settings["values"] = list(column.values)
+    return {"kind": column.kind, **settings}
 
 
-def from_dict(said: dict[str, Any]) -> Column:
+def from_dict(written: dict[str, Any]) -> Column:
     """The column of a model file; refuses what is none."""
-    said = dict(said)
-    kind = said.pop("kind")
-    words = {"missing": bool, "fixed": bool, "days": bool, "name": str, "of": str}
-    if not all(isinstance(said[word], type_) for word, type_ in words.items() if word in said):
+    settings = dict(written)
+    kind = (KINDS | {Flag.kind: Flag, Sine.kind: Sine})[settings.pop("kind")]
+    types: dict[str, Any] = {"missing": bool, "fixed": bool, "days": bool, "name": str, "of": str}
+    types["other"] = str | None
+    if not all(isinstance(settings[word], types.get(word, object)) for word in settings):
         raise ValueError("no column")
-    if not isinstance(said.get("other"), str | None):
-        raise ValueError("no column")
-    made: Column = (KINDS | {Flag.kind: Flag, Sine.kind: Sine})[kind](**said)
-    return made
+    return kind(**settings)
 
 
 def plain_numbers(names: Sequence[str], bounds: Any) -> tuple[Column, ...]:
@@ -567,13 +533,6 @@ def text_of(label: Label | None) -> str:
     if isinstance(label, bool):
         return "true" if label else "false"
     return "" if label is None else str(label)
-
-
-def _label(value: Any) -> Any:
-    """Plain Python for what NumPy has."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 # The unit cube ------------------------------------------------------------------------------------
@@ -625,11 +584,6 @@ class Axes:
     def categories(self) -> Mask:
         """(d,) which are levels."""
         return ~self.numbers
-
-    @property
-    def n_numbers(self) -> int:
-        """p, how many are numbers."""
-        return int(self.numbers.sum())
 
     def sides(self, cells_per_side: int) -> tuple[int, ...]:
         """(d,) cells along each axis: so many of a number, and all levels of a category."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -30,6 +31,7 @@ from privtraj.data.dialect import (
     NUMBER,
     NUMBER_SIGNS,
     PLAIN,
+    RIVALS,
     TEXT,
     CellKind,
     Dialect,
@@ -112,17 +114,15 @@ def column_kinds(path: Path) -> list[tuple[str, str]]:
     column without values. A kind is for whoever may see the data, and is not part of a model.
     """
     with reader_of(path) as reader:
-        if not isinstance(reader, CsvReader):
-            return kinds_of(reader.schema())
-    return detect(path).kinds
+        return detect(path).kinds if is_csv(path) else kinds_of(reader.schema())
 
 
 def detect(path: Path) -> Detected:
-    """How a CSV file is written, and what its columns are."""
+    """How a CSV file is written, and what its columns are: the dialect that reads most of it."""
     with reader_of(path) as plain:
         encoding = _encoding(plain)
     with reader_of(path, replace(PLAIN, encoding=encoding)) as reader:
-        header, delimiter = reader.header()
+        header, delimiter = reader.header
         names = [name for name in header if name]
         check_columns(names, [])
         reader.check_header(names)
@@ -136,14 +136,10 @@ def detect(path: Path) -> Detected:
         dialect, kinds, questions = _guessed(dict(zip(names, sample, strict=True)), start)
         columns = tuple(Readings(name, kind, dialect) for name, kind in kinds.items())
         rest = reader.texts(list(kinds))
-        _count(columns, islice(rest, LOOKED_AT + 1))
+        for texts in islice(rest, LOOKED_AT + 1):
+            for column, cells in zip(columns, texts, strict=True):
+                column.read(cells)
         return Detected(dialect, columns, questions, whole=next(rest, None) is None)
-
-
-def _count(columns: Sequence[Readings], batches: Iterator[list[pa.Array]]) -> None:
-    for texts in batches:
-        for column, cells in zip(columns, texts, strict=True):
-            column.read(cells)
 
 
 def _encoding(reader: CsvReader) -> str:
@@ -152,13 +148,10 @@ def _encoding(reader: CsvReader) -> str:
         return reader.encoding
     for encoding in ("utf-8", "windows-1252"):
         decoder = codecs.getincrementaldecoder(encoding)()
-        try:
-            with reader.bytes() as file:
-                for _ in range(LOOKED_AT):
-                    decoder.decode(file.read(2**20))
-        except UnicodeDecodeError:
-            continue
-        return encoding
+        with suppress(UnicodeDecodeError), reader.bytes() as file:
+            for _ in range(LOOKED_AT):
+                decoder.decode(file.read(2**20))
+            return encoding
     return "latin-1"  # which every byte is
 
 
@@ -167,49 +160,34 @@ def _guessed(
 ) -> tuple[Dialect, dict[str, CellKind], Questions]:
     """Dialect, kinds and questions from texts of columns."""
     marked = replace(start, missing=tuple(KNOWN_SIGNS))
-    present = {k: read_cells(texts, TEXT, marked)[0].drop_null() for k, texts in cells.items()}
-    found = {name: readable(texts, marked) for name, texts in present.items()}
-    kinds = {}  # that of most cells; numbers where there are none
-    for name, texts in present.items():
-        kind, sign = max(found[name], key=found[name].__getitem__)
-        kinds[name] = TEXT if 2 * found[name][kind, sign] < len(texts) else kind
-    total: Counter[Reading] = Counter()
-    for name, counts in found.items():
-        total += Counter({way: n for way, n in counts.items() if way[0] == kinds[name]})
-    signs, signs_asked = _number_signs({sign: total[NUMBER, sign] for sign in NUMBER_SIGNS})
-    forms, forms_asked = _date_forms({form: total[DATE, form] for form in (ISO, *DATE_FORMS)})
-    written: set[str] = set()
-    for name in (name for name, kind in kinds.items() if kind != TEXT):
-        written |= set(compute.unique(compute.utf8_trim(cells[name], BLANKS)).to_pylist())
+    kinds, read, written = {}, Counter[Reading](), set[str]()
+    for name, texts in cells.items():
+        present = read_cells(texts, TEXT, marked)[0].drop_null()
+        counts = readable(present, marked)
+        kind, sign = max(counts, key=counts.__getitem__)  # a number where there are no cells
+        kinds[name] = TEXT if 2 * counts[kind, sign] < len(present) else kind
+        if kinds[name] != TEXT:
+            read += Counter({way: n for way, n in counts.items() if way[0] == kind})
+            written |= set(compute.unique(compute.utf8_trim(texts, BLANKS)).to_pylist())
+    questions: Questions = {}
+    signs = max(NUMBER_SIGNS, key=lambda signs: read[NUMBER, signs])
+    if signs == (",", "") and read[NUMBER, signs] == read[NUMBER, (".", ",")]:  # only 1,234
+        signs, questions["decimal"] = (".", ""), ('","', '"." beside thousands = ","')
+    # every form reads the cells of ISO too
+    more = {form: read[DATE, form] - read[DATE, ISO] for form in DATE_FORMS}
+    forms = [form for form, cells_of in more.items() if cells_of > 0]
+    for day_first, month_first in (pair for pair in RIVALS.items() if {*pair} <= {*forms}):
+        both = more[day_first], more[month_first]
+        if both[0] == both[1]:
+            questions["dates"] = (*questions.get("dates", ()), day_first, month_first)
+        forms = [
+            form for form in forms if form not in (day_first, month_first) or more[form] > min(both)
+        ]
     dialect = replace(
         start,
         decimal=signs[0],
         thousands=signs[1],
-        dates=forms or PLAIN.dates,
+        dates=tuple(forms) or PLAIN.dates,
         missing=tuple(sorted(KNOWN_SIGNS & written)),
     )
-    return dialect, kinds, signs_asked | forms_asked
-
-
-def _number_signs(read: Mapping[Any, int]) -> tuple[tuple[str, str], Questions]:
-    """Decimal and thousands that read most cells, the simplest first; and what is to be asked."""
-    best = max(NUMBER_SIGNS, key=read.__getitem__)
-    if best == (",", "") and read[best] == read[".", ","]:  # nothing but 1,234
-        return (".", ""), {"decimal": ('","', '"." beside thousands = ","')}
-    return best, {}
-
-
-def _date_forms(read: Mapping[Any, int]) -> tuple[tuple[str, ...], Questions]:
-    """Forms that read most cells of their sign, the likeliest first; and what is to be asked."""
-    iso, (dots, *others) = read[ISO], DATE_FORMS
-    forms = [dots] if read[dots] > iso else []
-    asked: list[str] = []
-    for day_first, month_first in (others[:2], others[2:4]):
-        counts = read[day_first] - iso, read[month_first] - iso
-        if max(counts) > 0 and counts[0] == counts[1]:
-            asked += [day_first, month_first]
-        elif max(counts) > 0:
-            forms.append(day_first if counts[0] > counts[1] else month_first)
-    forms += [form for form in others[4:] if read[form] > iso]
-    questions = {"dates": tuple(asked)} if asked else {}
-    return tuple(forms), questions
+    return dialect, kinds, questions

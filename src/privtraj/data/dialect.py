@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -37,21 +36,27 @@ from privtraj.columns.kinds import Category, Column, Date
 ISO = "YYYY-MM-DD"
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """By name and as they are: a shell and a configuration make some of them hard to write."""
-DECIMALS = {"point": ".", "comma": ","}
 THOUSANDS = {"none": "", "point": ".", "comma": ",", "space": " ", "apostrophe": "'"}
+_SIGNS = {
+    "delimiter": DELIMITERS,
+    "decimal": {"point": ".", "comma": ","},
+    "thousands": THOUSANDS,
+}
 _CHOICES = {"unreadable": ("refuse", "missing"), "newlines": ("refuse", "quoted")}
-_NAMES_OF_SIGNS = {"delimiter": DELIMITERS, "decimal": DECIMALS, "thousands": THOUSANDS}
 
 BLANKS = " \t\r\n\u00a0\u2009\u202f"
 """Around cells: no part of them. The last three are what programs put between thousands."""
 _GROUPING = {" ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]", ",": ",", ".": "[.]", "": ""}
-_DATE_FORM = re.compile(r"(DD|MM|YYYY)([./ -]?)(DD|MM|YYYY)\2(DD|MM|YYYY)")
-_LOOSE = {"DD": "0?[1-9]|[12][0-9]|3[01]", "MM": "0?[1-9]|1[0-2]", "YYYY": "[1-9][0-9]{3}"}
-_TIGHT = {**_LOOSE, "DD": "0[1-9]|[12][0-9]|3[01]", "MM": "0[1-9]|1[0-2]"}
+_DATE_FORM = re.compile(r"(DD|MM|YYYY)([./ -]?)(?!\1)(DD|MM|YYYY)\2(?!\1|\3)(DD|MM|YYYY)")
+_DIGITS = {"DD": "0?[1-9]|[12][0-9]|3[01]", "MM": "0?[1-9]|1[0-2]", "YYYY": "[1-9][0-9]{3}"}
 _CLOCK = (
-    "(?:[T ] ?([01]?[0-9]|2[0-3])(?::([0-5][0-9])(?::([0-5][0-9])(?:[.,]([0-9]+))?)?)?"
-    " ?(Z|[+-][0-9]{2}:?[0-9]{2}|[+-][0-9]{2})?)?"
+    "(?:[T ] ?(?P<h>[01]?[0-9]|2[0-3])(?::(?P<m>[0-5][0-9])(?::(?P<s>[0-5][0-9])"
+    "(?:[.,](?P<f>[0-9]+))?)?)? ?(?P<z>Z|[+-][0-9]{2}:?[0-9]{2}|[+-][0-9]{2})?)?"
 )
+
+
+def _wrong(what: str) -> InputError:
+    return InputError(Arg("csv"), f" {what}")
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class Dialect:
     unreadable: "refuse" cells that are not what their column is, or take them as "missing".
     newlines: "refuse" line breaks inside of cells, or take those that are "quoted". One quotation
         mark too many then hides the records behind it, so who declares it answers for that.
+
+    Signs may be given by name, dates and missing also as one text.
     """
 
     delimiter: str | None = None
@@ -90,8 +97,55 @@ class Dialect:
         unknown = [str(word) for word in declared if word not in known]
         if unknown:
             raise _wrong(f"has no '{unknown[0]}': its settings are {either(known)}")
-        read = {word: _setting(word, value) for word, value in declared.items()}
-        return replace(PLAIN, **read)._checked()
+        return cls(**declared)
+
+    def __post_init__(self) -> None:
+        """Settings of one form each; refuses what cannot be one."""
+        made: dict[str, Any] = {}
+        for word, names in _SIGNS.items():
+            value = getattr(self, word)
+            if not (isinstance(value, str) and value in (*names, *names.values())):
+                if value is None and word == "delimiter":
+                    continue
+                raise _wrong(f"has no such {word}: it must be {either(names)}, or the sign itself")
+            made[word] = names.get(value, value)
+        if made["decimal"] == made["thousands"]:
+            raise _wrong("has one sign for decimals and thousands: they must differ")
+        if self.encoding is not None:
+            try:
+                known = codecs.lookup(self.encoding)
+                if not known._is_text_encoding:
+                    raise LookupError
+            except (LookupError, TypeError):
+                raise _wrong(
+                    "has an encoding that is not known: use utf-8, windows-1252, latin-1 or utf-16"
+                ) from None
+            made["encoding"] = "utf-8" if known.name == "utf-8" else self.encoding
+        for word, choices in _CHOICES.items():
+            if getattr(self, word) not in choices:
+                raise _wrong(f"must say of {word} {either(choices)}")
+        for word in ("dates", "missing"):
+            value = getattr(self, word)
+            texts = (value,) if isinstance(value, str) else value
+            if not (isinstance(texts, Sequence) and all(isinstance(x, str) for x in texts)):
+                raise _wrong(f"must give {word} as a text or a list of texts")
+            if word == "dates":
+                for strptime, form in (("%D", "DD"), ("%M", "MM"), ("%Y", "YYYY")):
+                    texts = [text.upper().replace(strptime, form) for text in texts]
+            made[word] = tuple(dict.fromkeys(text.strip(BLANKS) for text in texts))
+        orders: dict[tuple[str, bool], str] = {}
+        for form in made["dates"]:
+            found = _DATE_FORM.fullmatch(form)
+            if found is None:
+                raise _wrong("has dates in no form that is known: write them as in DD.MM.YYYY")
+            shape = (found[2], found[2] != "" and found[1] == "YYYY")
+            if orders.setdefault(shape, form) != form:
+                raise _wrong(
+                    f"has dates as {orders[shape]} and as {form}, which no cell tells apart: "
+                    "keep one of them"
+                )
+        for word, value in made.items():
+            object.__setattr__(self, word, value)
 
     def settings(self) -> dict[str, Any]:
         """What is not as in plain CSV, as a configuration has it."""
@@ -115,113 +169,34 @@ class Dialect:
             parts.append(f"{listed(self.missing)} for missing values")
         return ", ".join(parts)
 
-    def _checked(self) -> Dialect:
-        if self.decimal == self.thousands:
-            raise _wrong("has one sign for decimals and thousands: they must differ")
-        orders: dict[tuple[str, bool], str] = {}
-        for form in self.dates:
-            first, sign, *_ = _parts_of(form)
-            shape = (sign, sign != "" and first == "YYYY")
-            if orders.setdefault(shape, form) != form:
-                raise _wrong(
-                    f"has dates as {orders[shape]} and as {form}, which no cell tells apart: "
-                    "keep one of them"
-                )
-        return self
-
-    @cached_property
-    def signs(self) -> frozenset[str]:
-        """All texts that mean a missing value."""
-        return MISSING | frozenset(self.missing)
-
     @cached_property
     def number(self) -> str:
-        """Pattern of a whole cell that is a number; RE2, as in Arrow and DuckDB, and Python."""
+        """Pattern of a whole cell that is a number."""
         whole, point = "[0-9]+", f"[{self.decimal}]"
         if self.thousands:
-            whole = f"(?:[0-9]+|[0-9]{{1,3}}(?:{self.grouping}[0-9]{{3}})+)"
+            whole = f"(?:[0-9]+|[0-9]{{1,3}}(?:{_GROUPING[self.thousands]}[0-9]{{3}})+)"
         digits = f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
         return f"^[+-]?(?:{digits}|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)$"
 
-    @property
-    def grouping(self) -> str:
-        """Pattern of what stands between thousands."""
-        return _GROUPING[self.thousands]
-
     @cached_property
-    def moments(self) -> tuple[tuple[str, tuple[int, int, int]], ...]:
-        """Patterns of a whole cell that is a date, and which groups are year, month and day.
+    def moments(self) -> tuple[str, ...]:
+        """Patterns of a whole cell that is a date: groups Y, M and D, and h, m, s, f and z of a
+        time and its zone, which may be empty.
 
-        The groups: three of the date, then hour, minute, second, fraction and zone, which may be
-        empty. ISO is always read, as nothing else begins with a year and a hyphen.
+        ISO is always read, as nothing else begins with a year and a hyphen.
         """
-        forms = dict.fromkeys(self.dates)
-        if not any(form.startswith("YYYY-") for form in forms):
-            forms[ISO] = None
+        begun = any(form.startswith("YYYY-") for form in self.dates)
         made = []
-        for form in forms:
-            first, sign, second, third = _parts_of(form)
-            parts, digits = (first, second, third), _LOOSE if sign else _TIGHT
-            date = (f"[{sign}]" if sign else "").join(f"({digits[part]})" for part in parts)
-            year, month, day = (parts.index(part) for part in ("YYYY", "MM", "DD"))
-            made.append((f"^{date}{_CLOCK}$", (year, month, day)))
+        for form in self.dates if begun else (*self.dates, ISO):
+            date = form.replace(".", "[.]")
+            for part, digits in _DIGITS.items():
+                exact = digits if re.search(r"\W", form) else digits.replace("0?", "0")
+                date = date.replace(part, f"(?P<{part[0]}>{exact})")
+            made.append(f"^{date}{_CLOCK}$")
         return tuple(made)
 
 
 PLAIN = Dialect()
-
-
-def _parts_of(form: str) -> tuple[str, str, str, str]:
-    """First part, sign between, second and third part of a form of dates."""
-    found = _DATE_FORM.fullmatch(form)
-    if found is None or len({found[1], found[3], found[4]}) < 3:
-        raise _wrong("has dates in no form that is known: write them as in DD.MM.YYYY")
-    return found[1], found[2], found[3], found[4]
-
-
-# What a user may write ------------------------------------------------------------------------
-
-
-def _wrong(what: str) -> InputError:
-    return InputError(Arg("csv"), f" {what}")
-
-
-def _setting(word: str, value: Any) -> Any:
-    """A setting as a dialect has it."""
-    if word == "encoding":
-        return _encoding(value)
-    if word in _CHOICES:
-        if value not in _CHOICES[word]:
-            raise _wrong(f"must say of {word} {either(_CHOICES[word])}")
-        return str(value)
-    if word in _NAMES_OF_SIGNS:
-        names = _NAMES_OF_SIGNS[word]
-        if isinstance(value, str) and value in (*names, *names.values()):
-            return names.get(value, value)
-        raise _wrong(f"has no such {word}: it must be {either(names)}, or the sign itself")
-    texts = (value,) if isinstance(value, str) else value
-    if not isinstance(texts, Sequence) or not texts or not all(isinstance(x, str) for x in texts):
-        raise _wrong(f"must give {word} as a text or a list of texts")
-    if word == "missing":
-        return tuple(dict.fromkeys(text.strip(BLANKS) for text in texts))
-    forms = [text.upper() for text in texts]
-    for strptime, form in (("%D", "DD"), ("%M", "MM"), ("%Y", "YYYY")):
-        forms = [text.replace(strptime, form) for text in forms]
-    for form in forms:
-        _parts_of(form)
-    return tuple(dict.fromkeys(forms))
-
-
-def _encoding(value: Any) -> str:
-    try:
-        known = codecs.lookup(value)
-        if not known._is_text_encoding:
-            raise LookupError
-    except (LookupError, TypeError):
-        raise _wrong(
-            "has an encoding that is not known: use utf-8, windows-1252, latin-1 or utf-16"
-        ) from None
-    return known.name
 
 
 # Cells ------------------------------------------------------------------------------------------
@@ -254,7 +229,7 @@ def read_cells(cells: pa.Array, kind: CellKind, dialect: Dialect) -> tuple[pa.Ar
     """Cells (n,) of text as values of a kind, null where missing or unreadable; and which are
     unreadable."""
     exact = kind.word == EXACT.word
-    signs = set(dialect.missing) - kind.values if exact else dialect.signs
+    signs = set(dialect.missing) - kind.values if exact else MISSING | set(dialect.missing)
     trimmed = cells if exact else compute.utf8_trim(cells, BLANKS)
     absent = compute.is_in(trimmed, value_set=pa.array(sorted(signs), pa.string()))
     present = compute.if_else(absent, pa.scalar(None, pa.string()), cells)
@@ -269,59 +244,44 @@ def _numbers(cells: pa.Array, dialect: Dialect) -> pa.Array:
     """float64, null for what is no number; true and false count as 1 and 0."""
     cells = compute.replace_substring(cells, "\u2212", "-")  # the minus of typesetters
     small = compute.utf8_lower(cells)
-    plain = cells
     for word, number in (("true", "1"), ("false", "0")):
-        plain = compute.if_else(compute.equal(small, word), number, plain)
-    plain = compute.if_else(
-        compute.match_substring_regex(plain, dialect.number), plain, pa.scalar(None, pa.string())
-    )
+        cells = compute.if_else(compute.equal(small, word), number, cells)
+    fits = compute.match_substring_regex(cells, dialect.number)
+    cells = compute.if_else(fits, cells, pa.scalar(None, pa.string()))
     if dialect.thousands:
-        plain = compute.replace_substring_regex(plain, dialect.grouping, "")
+        cells = compute.replace_substring_regex(cells, _GROUPING[dialect.thousands], "")
     if dialect.decimal != ".":
-        plain = compute.replace_substring(plain, dialect.decimal, ".")
-    return plain.cast(pa.float64())
+        cells = compute.replace_substring(cells, dialect.decimal, ".")
+    return cells.cast(pa.float64())
 
 
 def _moments(cells: pa.Array, dialect: Dialect) -> pa.Array:
     """Microseconds in UTC, null for what is no date; a time without a zone is taken as UTC."""
-    micros = np.zeros(len(cells), dtype=np.int64)
-    known = np.zeros(len(cells), dtype=bool)
-    for pattern, places in dialect.moments:
-        found, right = _micros(cells, pattern, places)
-        micros[right], known = found[right], known | right
-    return pa.array(micros, mask=~known).cast(pa.timestamp("us"))
-
-
-def _micros(
-    cells: pa.Array, pattern: str, places: tuple[int, int, int]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Microseconds since 1970-01-01 UTC (n,) of cells of a form, and which are of it."""
-    letters = iter(ascii_lowercase)
-    named = re.sub(r"\((?!\?)", lambda _: f"(?P<{next(letters)}>", pattern)
-    parts = compute.extract_regex(cells, named)
-    matched = np.asarray(compute.is_valid(parts))
 
     def digits(texts: pa.Array) -> NDArray[np.int64]:
         present = compute.if_else(compute.equal(texts, ""), "0", texts)
         return np.asarray(compute.fill_null(present, "0").cast("int64"))
 
-    def part(k: int) -> pa.Array:
-        return compute.struct_field(parts, [k])
-
-    year, month, day = (digits(part(k)) for k in places)
-    months = np.where(matched, 12 * (year - 1970) + month - 1, 0).astype("datetime64[M]")
-    first, after = (m.astype("datetime64[D]").astype(np.int64) for m in (months, months + 1))
-    right = matched & (day <= after - first)  # no 31st of April
-    hour, minute, second = (digits(part(k)) for k in (3, 4, 5))
-    fraction = compute.utf8_rpad(compute.utf8_slice_codeunits(part(6), 0, 6), 6, "0")
-    zone = compute.replace_substring(part(7), ":", "")
-    ahead = compute.if_else(compute.equal(zone, "Z"), "", zone)
-    behind = np.asarray(compute.fill_null(compute.starts_with(ahead, "-"), False))
-    offset = 60 * digits(compute.utf8_slice_codeunits(ahead, 1, 3))
-    offset += digits(compute.utf8_slice_codeunits(ahead, 3, 5))
-    minutes = 60 * hour + minute - np.where(behind, -offset, offset)
-    seconds = 86_400 * (first + day - 1) + 60 * minutes + second
-    return 1_000_000 * seconds + digits(fraction), right
+    micros = np.zeros(len(cells), dtype=np.int64)
+    known = np.zeros(len(cells), dtype=bool)
+    for pattern in dialect.moments:
+        parts = compute.extract_regex(cells, pattern)
+        part = {name: compute.struct_field(parts, name) for name in "YMDhmsfz"}
+        year, month, day, hour, minute, second = (digits(part[name]) for name in "YMDhms")
+        matched = np.asarray(compute.is_valid(parts))
+        months = np.where(matched, 12 * (year - 1970) + month - 1, 0).astype("datetime64[M]")
+        first, after = (m.astype("datetime64[D]").astype(np.int64) for m in (months, months + 1))
+        right = matched & (day <= after - first)  # no 31st of April
+        fraction = compute.utf8_rpad(compute.utf8_slice_codeunits(part["f"], 0, 6), 6, "0")
+        zone = compute.replace_substring_regex(part["z"], "[Z:]", "")
+        behind = np.asarray(compute.fill_null(compute.starts_with(zone, "-"), False))
+        offset = 60 * digits(compute.utf8_slice_codeunits(zone, 1, 3))
+        offset += digits(compute.utf8_slice_codeunits(zone, 3, 5))
+        minutes = 60 * hour + minute - np.where(behind, -offset, offset)
+        seconds = 86_400 * (first + day - 1) + 60 * minutes + second
+        micros[right] = (1_000_000 * seconds + digits(fraction))[right]
+        known |= right
+    return pa.array(micros, mask=~known).cast(pa.timestamp("us"))
 
 
 # What is unreadable ---------------------------------------------------------------------------
@@ -333,8 +293,11 @@ NUMBER_SIGNS = [
 ]  # fmt: skip
 """Decimal and thousands, the simplest first: the first that reads most cells is suggested."""
 DATE_FORMS = ["DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY", "YYYY/MM/DD"]
-_RIVALS = {"DD/MM/YYYY": "MM/DD/YYYY", "DD-MM-YYYY": "MM-DD-YYYY", (",", ""): (".", ",")}
-_SIGNS = {".": "point", ",": "comma", " ": "space", "'": "apostrophe", "": "none"}
+RIVALS: dict[Any, Any] = {
+    "DD/MM/YYYY": "MM/DD/YYYY",
+    "DD-MM-YYYY": "MM-DD-YYYY",
+    (",", ""): (".", ","),
+}
 
 Reading = tuple["CellKind", Any]
 """A kind of cells, and the signs or the form in which they would be written."""
@@ -342,17 +305,12 @@ Reading = tuple["CellKind", Any]
 
 def readable(texts: pa.Array, dialect: Dialect) -> Counter[Reading]:
     """How many cells every reading reads, the simplest first."""
-    ways: dict[Reading, Dialect] = {}
-    for signs in NUMBER_SIGNS:
-        ways[NUMBER, signs] = replace(dialect, decimal=signs[0], thousands=signs[1])
-    for form in (ISO, *DATE_FORMS):
-        ways[DATE, form] = replace(dialect, dates=(form,))
-    return Counter(
-        {
-            way: len(texts) - read_cells(texts, way[0], each)[0].null_count
-            for way, each in ways.items()
-        }
-    )
+    ways: dict[Reading, dict[str, Any]] = {}
+    for decimal, thousands in NUMBER_SIGNS:
+        ways[NUMBER, (decimal, thousands)] = {"decimal": decimal, "thousands": thousands}
+    ways |= {(DATE, form): {"dates": (form,)} for form in (ISO, *DATE_FORMS)}
+    read = {way: read_cells(texts, way[0], replace(dialect, **how)) for way, how in ways.items()}
+    return Counter({way: len(texts) - values.null_count for way, (values, _) in read.items()})
 
 
 class UnreadableCells(InputError):
@@ -396,8 +354,8 @@ class Readings:
         why, likely = "", self._likely()
         do: tuple[str | Said, ...] = ("correct them, declare another kind or column",)
         if likely:
-            (verb, what, do), *rivals = map(self._explained, likely)
-            why = verb + what
+            (verb, why, do), *rivals = map(self._explained, likely)
+            why = verb + why
             for _, other, instead in rivals:
                 why += f" or {other}, which only you can tell"
                 do = (*do, " or ", *instead[1:])
@@ -422,7 +380,7 @@ class Readings:
         kind, sign = min(found, key=lambda way: (-found[way], way[0] != self.kind))
         if 2 * found[kind, sign] <= len(odd):
             return []
-        rival = (kind, _RIVALS.get(sign))
+        rival = (kind, RIVALS.get(sign))
         tied = kind == self.kind and rival in found and found[rival] == found[kind, sign]
         return [(kind, sign), rival] if tied else [(kind, sign)]
 
@@ -432,17 +390,16 @@ class Readings:
         if kind != self.kind:
             do = "declare numbers" if kind == NUMBER else "declare the column as a date"
             return "most are ", f"{kind.word}s", (do,)
+        names = {sign: word for word, sign in THOUSANDS.items()}
         if kind == DATE:
-            return "most are as ", sign, _declaring(dates=sign)
-        settings = dict(zip(("decimal", "thousands"), sign, strict=True))
-        changed = {k: v for k, v in settings.items() if v != getattr(self.dialect, k)}
-        parts = [f"a decimal {_SIGNS[changed['decimal']]}"] if "decimal" in changed else []
-        if changed.get("thousands"):
-            article = "an" if changed["thousands"] == "'" else "a"
-            parts.append(f"thousands set off by {article} {_SIGNS[changed['thousands']]}")
-        return "most have ", " and ".join(parts), _declaring(**changed)
-
-
-def _declaring(**settings: str) -> tuple[str | Said, ...]:
-    typed = " ".join(f"{word}={_SIGNS.get(value, value)}" for word, value in settings.items())
-    return "declare ", Said(f"csv={settings!r}", f"--csv {typed}")
+            changed, verb, why = {"dates": sign}, "most are as ", sign
+        else:
+            settings = dict(zip(("decimal", "thousands"), sign, strict=True))
+            changed = {k: v for k, v in settings.items() if v != getattr(self.dialect, k)}
+            parts = [f"a decimal {names[changed['decimal']]}"] if "decimal" in changed else []
+            if changed.get("thousands"):
+                article = "an" if changed["thousands"] == "'" else "a"
+                parts.append(f"thousands set off by {article} {names[changed['thousands']]}")
+            verb, why = "most have ", " and ".join(parts)
+        typed = " ".join(f"{word}={names.get(value, value)}" for word, value in changed.items())
+        return verb, why, ("declare ", Said(f"csv={changed!r}", f"--csv {typed}"))

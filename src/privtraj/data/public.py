@@ -38,16 +38,15 @@ class PublicInputs:
     columns: tuple[Column, ...]
     axis: TimeAxis
     time_name: str
-    has_person: bool = False
     person: str | None = None
     one_per_person: str = "error"
     records_per_person: int = 1
     one_per_bin: bool = True
     missing: str = "refuse"
     seed: int | None = None
-    dialect: Dialect = PLAIN
     domain: Domain | None = None
     same_person: str = "exact"
+    dialect: Dialect = PLAIN
 
     @classmethod
     def declared(
@@ -68,20 +67,19 @@ class PublicInputs:
         domain: Any = None,
         same_person: str = "exact",
         csv: Any = None,
+        n_features: int | None = None,
     ) -> PublicInputs:
-        """Of a table, as `Snapshots.from_table` explains them."""
-        made = declared_columns(bounds, features, columns=columns)
+        """Of a table, as `Snapshots.from_table` explains them; of arrays, if d is known."""
+        made = declared_columns(bounds, features, n_features, columns)
         axis, dialect = declared_axis(bins, time_range), Dialect.of(csv)
         kept = (one_per_person, records_per_person, one_per_bin, missing, seed)
-        public = cls(
-            made, axis, time, person is not None, person, *kept, dialect, domain, same_person
-        )
-        if time in public.names:
+        public = cls(made, axis, time, person, *kept, domain, same_person, dialect)
+        if n_features is None and time in public.names:
             raise InputError(
                 f"column '{time}' is the time and a feature: leave it out of ",
                 Arg("features", option="feature"),
             )
-        if person in (time, *public.names):
+        if n_features is None and person in (time, *public.names):
             raise InputError(
                 f"column '{person}' is the person and also time or feature: use another"
             )
@@ -99,7 +97,7 @@ class PublicInputs:
         most, at_random = self.records_per_person, self.one_per_person == "random"
         if not is_whole(most) or most < 1:
             raise InputError(Arg("records_per_person"), " must be a whole number of at least 1")
-        if (most > 1 or at_random) and not self.has_person:
+        if (most > 1 or at_random) and self.person is None:
             asked = Arg("one_per_person", "random") if at_random else Arg("records_per_person")
             raise InputError(asked, " needs ", Arg("person="), ", which says whose record it is")
         if most > 1 and at_random:
@@ -157,9 +155,11 @@ class PublicInputs:
 def declaring(function: Any) -> Any:
     """A function whose signature shows what `PublicInputs.declared` takes of its **declared."""
     shown = signature(function)
-    facts = signature(PublicInputs.declared).parameters.values()
-    own = list(shown.parameters.values())[:-1]
-    function.__signature__ = shown.replace(parameters=[*own, *facts])
+    own = dict(list(shown.parameters.items())[:-1])
+    facts = signature(PublicInputs.declared).parameters
+    of_tables = {"n_features"} | ({"time", "csv"} if "points" in own else set())
+    more = [fact for name, fact in facts.items() if name not in own.keys() | of_tables]
+    function.__signature__ = shown.replace(parameters=[*own.values(), *more])
     return function
 
 
@@ -176,26 +176,11 @@ def declared_axis(bins: Any, time_range: Any) -> TimeAxis:
     ends = None if time_range is None else _moments(time_range, _RANGE)
     if ends is not None and (len(ends[0]) != 2 or not 0 < ends[0][1] - ends[0][0] < np.inf):
         raise InputError(_RANGE, " must be two times (start, end), start before end")
-    if bins is None or isinstance(bins, Integral):
-        return _even_axis(None if bins is None else int(bins), ends)
-    times, datetime = _moments(bins, _TIMES)
-    if len(times) < 2:
-        raise InputError(_TIMES, f" lists {len(times)}: trajectories need at least two times")
-    _check_number(len(times), _TIMES)
-    if not (np.diff(times) > 0).all() or np.isinf(times[-1] - times[0]):
-        raise InputError(_TIMES, " must increase strictly: sort them and remove repeated times")
-    if ends is None:
-        return TimeAxis(times, datetime, times[[0, -1]])
-    start_end, dates = ends
-    if dates != datetime:
-        raise InputError(_TIMES, " and ", _RANGE, " must both be numbers or both be dates")
-    if times[0] < start_end[0] or times[-1] > start_end[1]:
-        raise InputError(_TIMES, " reach outside ", _RANGE, ": widen it, or leave it out")
-    return TimeAxis(times, datetime, start_end)
-
-
-def _even_axis(count: int | None, ends: tuple[Floats, bool] | None) -> TimeAxis:
-    if ends is None:
+    listed = not (bins is None or isinstance(bins, Integral))
+    what, times, dates = Arg("bins"), np.empty(0), False
+    if listed:
+        what, (times, dates) = _TIMES, _moments(bins, _TIMES)
+    elif ends is None:
         raise InputError(
             _RANGE,
             " must be given as public (start, end), unless ",
@@ -203,18 +188,26 @@ def _even_axis(count: int | None, ends: tuple[Floats, bool] | None) -> TimeAxis:
             " lists all times: a range taken from the data would reveal its earliest and latest "
             "people",
         )
-    if count is not None and count < 2:
-        raise InputError(Arg("bins"), f" is {count}: trajectories need at least two times")
-    _check_number(count or 0, Arg("bins"))
-    (start, end), dates = ends
-    times = spread_times(float(start), float(end), READ_AT if count is None else count, dates)
-    return TimeAxis(times, dates, ends[0], declared=count is not None)
-
-
-def _check_number(count: int, what: Arg) -> None:
-    """Refuse now what a model file could not hold later."""
-    if count > MOST_TIMES:
+    count = len(times) if listed else READ_AT if bins is None else int(bins)
+    if count < 2:
+        raise InputError(
+            what, f" {'lists' if listed else 'is'} {count}: trajectories need at least two times"
+        )
+    if count > MOST_TIMES:  # what a model file could not hold later
         raise InputError(what, f" are {count} times: a model has at most {MOST_TIMES} of interest")
+    if not listed and ends is not None:
+        (start, end), dates = ends
+        times = spread_times(float(start), float(end), count, dates)
+        return TimeAxis(times, dates, ends[0], declared=bins is not None)
+    if not (np.diff(times) > 0).all() or np.isinf(times[-1] - times[0]):
+        raise InputError(_TIMES, " must increase strictly: sort them and remove repeated times")
+    if ends is None:
+        return TimeAxis(times, dates, times[[0, -1]])
+    if dates != ends[1]:
+        raise InputError(_TIMES, " and ", _RANGE, " must both be numbers or both be dates")
+    if times[0] < ends[0][0] or times[-1] > ends[0][1]:
+        raise InputError(_TIMES, " reach outside ", _RANGE, ": widen it, or leave it out")
+    return TimeAxis(times, dates, ends[0])
 
 
 def _moments(values: Any, what: Arg) -> tuple[Floats, bool]:

@@ -12,6 +12,7 @@ records, as that would be seen (`guard`).
 from __future__ import annotations
 
 import secrets
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute
 
 from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
@@ -55,8 +57,45 @@ class FaultCount(NamedTuple):
         where = [name for name, bad in zip(columns, np.any(faults, axis=0), strict=True) if bad]
         return cls(where, int(faults.any(axis=1).sum()), len(faults))
 
-    def __str__(self) -> str:
-        return f"{self.records} of {self.total} records"
+
+_FAULTS: dict[str, tuple[str | Arg, ...]] = {
+    "infinite": ("have infinite values in {}: correct or remove them",),
+    "undeclared": (
+        "have values in {} that are not declared: declare them, or an other that stands for them, "
+        "or correct them",
+    ),
+    "no answer": (
+        "have values in {} that are not true or false, yes or no, 1 or 0: declare a category with "
+        "its public values, or correct them",
+    ),
+    "broken": ("have values in {} that are not whole: round them, or declare numbers",),
+    "missing": (
+        "have missing values in {}: fill them in, or leave these records out with ",
+        Arg("missing", "drop"),
+    ),
+    "invisible": (
+        "have control or invisible characters in the person column {}, which make two people of "
+        "one: remove them",
+    ),
+    "unidentified": (
+        "do not say whose they are (",
+        Arg("person="),
+        "): fill it in, or remove these records",
+    ),
+}
+
+
+def check(fault: str, found: FaultCount) -> None:
+    """Refuse records that have a fault."""
+    if found.records:
+        what, *more = _FAULTS[fault]
+        words = str(what).format(listed(found.columns))
+        raise InputError(f"{found.records} of {found.total} records {words}", *more)
+
+
+def undeclared_in(column: Category) -> str:
+    """The fault of values that are not declared: a new one would be somebody's."""
+    return "no answer" if isinstance(column, Boolean) else "undeclared"
 
 
 def check_same_kind(column: bool, axis: bool, time_name: str) -> None:
@@ -67,53 +106,6 @@ def check_same_kind(column: bool, axis: bool, time_name: str) -> None:
             f"the time column '{time_name}' holds {held} but ",
             Arg("time_range"),
             f" and bins are {given}: write them as {held}" + " such as '2024-01-31'" * column,
-        )
-
-
-def check_infinite(faults: FaultCount) -> None:
-    if faults.columns:
-        raise InputError(
-            f"{faults} have infinite values in {listed(faults.columns)}: correct or remove them"
-        )
-
-
-def check_declared(faults: FaultCount, column: Category) -> None:
-    """Of a category: its values are public, and a new one would be somebody's."""
-    if faults.records and isinstance(column, Boolean):
-        raise InputError(
-            f"{faults} have values in {listed(faults.columns)} that are not true or false, yes or "
-            "no, 1 or 0: declare a category with its public values, or correct them"
-        )
-    if faults.records:
-        raise InputError(
-            f"{faults} have values in {listed(faults.columns)} that are not declared: declare "
-            "them, or an other that stands for them, or correct them"
-        )
-
-
-def check_whole(faults: FaultCount) -> None:
-    if faults.records:
-        raise InputError(
-            f"{faults} have values in {listed(faults.columns)} that are not whole: round them, or "
-            "declare numbers"
-        )
-
-
-def check_missing(faults: FaultCount, missing: str) -> None:
-    if faults.columns and missing == "refuse":
-        raise InputError(
-            f"{faults} have missing values in {listed(faults.columns)}: fill them in, or leave "
-            "these records out with ",
-            Arg("missing", "drop"),
-        )
-
-
-def check_identified(unidentified: int, total: int) -> None:
-    if unidentified:
-        raise InputError(
-            f"{unidentified} of {total} records do not say whose they are (",
-            Arg("person="),
-            "): fill it in, or remove these records",
         )
 
 
@@ -145,14 +137,14 @@ def values_of(cells: pa.ChunkedArray, column: Column) -> Floats:
         codes, keys = arrow.coded_keys(cells, column.name)
         found = np.array([column.level_of(key) for key in (*keys, None)])[codes]
         strange = int(np.sum(found == UNDECLARED))
-        check_declared(FaultCount([column.name], strange, len(found)), column)
+        check(undeclared_in(column), FaultCount([column.name], strange, len(found)))
         return found
     if isinstance(column, Date):
         return arrow.dates(cells, column.name)
     found = arrow.numbers(cells, column.name)
     if isinstance(column, Integer):
         broken = int(np.sum(np.isfinite(found) & (found != np.rint(found))))
-        check_whole(FaultCount([column.name], broken, len(found)))
+        check("broken", FaultCount([column.name], broken, len(found)))
     return found
 
 
@@ -160,6 +152,45 @@ def fingerprints(cells: pa.ChunkedArray, name: str) -> Floats:
     """(n,) what a digest knows of the cells of a category."""
     codes, keys = arrow.coded_keys(cells, name)
     return np.asarray(np.array([fingerprint(key) for key in (*keys, None)])[codes])
+
+
+# Whose a record is ------------------------------------------------------------------------------
+
+_UNSEEN = "0-1f 7f-9f ad-ad 200b-200f 2028-202e 2060-2064 feff-feff"
+
+
+def invisible(database: str = "") -> str:
+    """Pattern of control characters and of those without width, for RE2, Java or PostgreSQL."""
+    form = "\\u{:04x}" if database == "postgres" else "\\x{{{:x}}}"
+    first = int(database == "postgres")  # which has no 0 in texts
+    ends = [[max(int(end, 16), first) for end in one.split("-")] for one in _UNSEEN.split()]
+    return "[" + "".join(f"{form.format(low)}-{form.format(high)}" for low, high in ends) + "]"
+
+
+def identities(
+    column: pa.ChunkedArray, name: str, same: str = "exact"
+) -> tuple[NDArray[np.int64], pa.Array]:
+    """A column of identifiers as codes (n,), -1 for missing, and the identifier of each code.
+
+    Equal values are one person (`arrow.encoded`). Identifiers are numbers, text or bytes.
+    same: of texts, "exact", "trimmed" without the blanks around, or "folded" to small letters too.
+    """
+    column = arrow.plain(column)
+    arrow.check_type(column.type, name, "person")
+    codes, ids = arrow.encoded(column)
+    if not arrow.is_text(ids.type):
+        return codes, ids
+    odd = np.asarray(compute.match_substring_regex(ids.cast(pa.large_string()), invisible()))
+    unseen = int(np.append(odd, False)[codes].sum())
+    check("invisible", FaultCount([name], unseen, len(codes)))
+    if same == "exact":
+        return codes, ids
+    texts = [text.strip() for text in ids.to_pylist()]
+    if same == "folded":
+        texts = [unicodedata.normalize("NFKC", text).casefold() for text in texts]
+    people = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    merged = [people[text] for text in texts]
+    return np.array([*merged, -1])[codes], pa.array(list(people), pa.string())
 
 
 @dataclass(frozen=True, repr=False)
@@ -188,7 +219,7 @@ class Records:
         texts = np.column_stack(marks) if marks else values[:, :0]
         people = None
         if person is not None:
-            people = arrow.identities(person, public.person or "person", public.same_person)
+            people = identities(person, public.person or "person", public.same_person)
         return cls(moments, datetime, values, texts, people)
 
     @classmethod
@@ -218,16 +249,8 @@ def moments_of(times: Any) -> pa.ChunkedArray:
     return arrow.to_column(array if array.dtype.kind in "Mbiuf" else times, "time")
 
 
-def numbers_of(points: Any) -> list[pa.ChunkedArray]:
-    """Points (n, d) or (n,) of any kind of array as d columns of numbers."""
-    array = _two_dimensional(points, None)
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"points must be numbers, not {array.dtype.name}")
-    return [arrow.to_column(column, "") for column in array.T]
-
-
 def cells_of(points: Any, names: Sequence[str]) -> list[pa.ChunkedArray]:
-    """Points whose columns are of different kinds, (n, e) or (n,), as e columns of cells.
+    """Points (n, e) or (n,), an array or a table, as e columns of cells.
 
     A table that has all names of the declared columns is read by name, any other one by place.
     """
@@ -236,23 +259,20 @@ def cells_of(points: Any, names: Sequence[str]) -> list[pa.ChunkedArray]:
         points = {name: points[name] for name in fields}
     if isinstance(points, Mapping) or hasattr(points, "columns") or hasattr(points, "schema"):
         given = arrow.object_names(points)
-        by_name = set(names) <= set(given)
+        by_name = len(names) > 0 and set(names) <= set(given)
         return list(arrow.read_object(points, list(names) if by_name else given).columns)
-    array = _two_dimensional(points, object)
-    called = dict(enumerate(names))
-    return [arrow.to_column(column, called.get(k, "")) for k, column in enumerate(array.T)]
-
-
-def _two_dimensional(points: Any, kind: Any) -> NDArray[Any]:
     try:
-        array = np.asarray(points, dtype=kind)
+        array = np.asarray(points)
+        if array.dtype.kind not in "biuf":
+            array = np.asarray(points, dtype=object)
     except ValueError:
         raise InputError("points must be a table (n, d) with rows of equal length") from None
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
         raise InputError(f"points must have shape (n, d), not {array.ndim} dimensions")
-    return array
+    called = [*names, *(f"x{k + 1}" for k in range(len(names), array.shape[1]))]
+    return [arrow.to_column(column, name) for name, column in zip(called, array.T, strict=False)]
 
 
 def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
@@ -269,10 +289,11 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     check_same_kind(records.datetime, public.axis.datetime, public.time_name)
     names = [column.name for column in public.asked]
     cells = np.column_stack([records.times, records.points])
-    check_infinite(FaultCount.of(np.isinf(cells), (public.time_name, *names)))
+    check("infinite", FaultCount.of(np.isinf(cells), (public.time_name, *names)))
     allowed = np.array([False, *(column.missing for column in public.asked)])
     absent = np.isnan(cells) & ~allowed
-    check_missing(FaultCount.of(absent, (public.time_name, *names)), public.missing)
+    if public.missing == "refuse":
+        check("missing", FaultCount.of(absent, (public.time_name, *names)))
     if absent.any():
         complete = ~np.any(absent, axis=1)
         records, cells = records.keep(complete), cells[complete]
@@ -296,7 +317,7 @@ def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     if records.people is None:
         return records
     codes, ids = records.people
-    check_identified(int((codes < 0).sum()), len(codes))
+    check("unidentified", FaultCount([], int((codes < 0).sum()), len(codes)))
     counts = np.bincount(codes, minlength=1)
     if processes.several():
         present = np.flatnonzero(counts)

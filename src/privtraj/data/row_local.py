@@ -26,9 +26,6 @@ from typing import Any
 
 from privtraj.base.errors import Arg, InputError
 
-# The definitions of the views that a table of a query may mean; None for one that may not be read.
-Views = Callable[[Any], Iterable[str | None]]
-
 
 class Unreadable(Exception):
     """A query that cannot be read."""
@@ -72,11 +69,6 @@ _FUNCTIONS = _words("""
     UnixToStr UnixToTime UnixToTimeStr Upper Week WeekOfYear WeekStart WidthBucket Year YearOfWeek
     YearOfWeekIso
 """)
-_CHANGING = _words("""
-    CurrentDate CurrentDatetime CurrentTime CurrentTimestamp CurrentTimestampLTZ CurrentUser
-    GenerateUuid Localtime Localtimestamp NextValueFor Normal Rand Randn Randstr SessionUser Shuffle
-    Systimestamp Uniform UtcDate UtcTime UtcTimestamp Uuid Zipf
-""")
 _OPERATORS_BY_NAME_ONLY = ("Operator", "Match")  # whatever a database defined under that sign
 _SETS = ("Union", "Except", "Intersect", "SetOperation")
 
@@ -88,12 +80,6 @@ _NAMED_FUNCTIONS = _words("""
     make_time make_timestamp make_timestamptz map_extract mod monthname nextafter printf signbit
     st_point st_transform st_x st_y strip_accents struct_extract struct_pack to_days to_hours
     to_microseconds to_milliseconds to_minutes to_months to_seconds to_weeks to_years xor
-""")
-_NAMED_CHANGING = _words("""
-    age clock_timestamp currval gen_random_uuid get_current_time get_current_timestamp getvariable
-    input_file_name lastval monotonically_increasing_id nextval now rand random random_normal
-    setseed spark_partition_id statement_timestamp timeofday today transaction_timestamp
-    txid_current uuid uuidv4 uuidv7
 """)
 # Table functions that give the rows of a file, or of an object of Python
 _READERS = _words("""
@@ -127,13 +113,13 @@ class _Reader:
     """Reads queries of one dialect for reasons why their rows may depend on one another."""
 
     dialect: Any
-    views: Views
+    views: Callable[[Any], Iterable[str | None]]
     own: frozenset[str]
     is_table: Callable[[Any], bool]
 
     def query(self, sql: str, seen: tuple[str, ...] = ()) -> Iterator[str]:
         trees = _parsed(sql, self.dialect)
-        yield from _own_words(sql, self.own)
+        yield from own_words(sql, self.own)
         if len(trees) != 1:
             yield "more than one statement"
         for tree in trees:
@@ -223,12 +209,13 @@ def refuse(why: str | None, *what: str | Arg) -> None:
 def reason(
     sql: str,
     dialect: Any,
-    views: Views,
+    views: Callable[[Any], Iterable[str | None]],
     own: frozenset[str] = frozenset(),
     is_table: Callable[[Any], bool] = lambda node: False,
 ) -> str | None:
     """What in a query may make a row depend on other rows, in words; None if nothing does.
 
+    views: the definitions of those that a table may mean, None for one that may not be read.
     own: names, in lower case, of functions that the database defines itself, `abs` perhaps.
     is_table: whether what stands in FROM is a table of the database, or else the name of a file.
     Raises `Unreadable` for a query, or a view in it, that sqlglot cannot read.
@@ -268,33 +255,28 @@ def _row_values(node: Any) -> Iterator[str]:
         yield "a window (OVER)"
     elif isinstance(node, exp.AggFunc):
         yield f"the aggregate {_name(node)}"
-    elif kind in _CHANGING or (kind == "Anonymous" and _name(node) in _NAMED_CHANGING):
-        yield f"{_name(node)}, which changes from one call to the next"
     elif kind == "Pseudocolumn" or (kind == "Column" and node.name.lower() in _NUMBERING):
         yield f"{_word(node.name)}, which numbers the rows of a table"
     elif kind == "Literal" and node.is_string and node.name.strip().lower() in _MOMENTS:
         yield f"'{node.name.strip().lower()}', which may mean the time of the query"
     elif kind == "Dot" and isinstance(node.expression, exp.Func):
         yield f"the function {_name(node.expression)} of a schema or in a chain"
-    elif not _is_known(node):
-        what = f"the function {_name(node)}" if isinstance(node, exp.Func) else _word(kind.upper())
-        yield f"{what}, which is not known to use one row alone"
-    elif kind != "DataType":
-        for part in node.iter_expressions():
-            yield from _row_values(part)
-
-
-def _is_known(node: Any) -> bool:
-    from sqlglot import exp
-
-    kind = _kind(node)
-    if kind == "Anonymous":
-        return _name(node) in _NAMED_FUNCTIONS
-    if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
-        of_nothing = next(node.iter_expressions(), None) is None  # as date() of today
-        return (kind in _FUNCTIONS or kind in _PLAIN) and (kind == "Pi" or not of_nothing)
-    binary = isinstance(node, exp.Binary) and kind not in _OPERATORS_BY_NAME_ONLY
-    return binary or kind in _PLAIN or kind.startswith("DataType")
+    else:
+        known = kind in _PLAIN or kind.startswith("DataType")
+        if kind == "Anonymous":
+            known = _name(node) in _NAMED_FUNCTIONS
+        elif isinstance(node, exp.Binary):
+            known |= kind not in _OPERATORS_BY_NAME_ONLY
+        elif isinstance(node, exp.Func):
+            of_nothing = next(node.iter_expressions(), None) is None  # as date() of today
+            known = (kind in _FUNCTIONS or kind in _PLAIN) and (kind == "Pi" or not of_nothing)
+        if not known:
+            function = isinstance(node, exp.Func)
+            what = f"the function {_name(node)}" if function else _word(kind.upper())
+            yield f"{what}, which is not known to use one row alone"
+        elif kind != "DataType":
+            for part in node.iter_expressions():
+                yield from _row_values(part)
 
 
 def _from_function(node: Any) -> Iterator[str]:
@@ -409,12 +391,8 @@ def own_functions(connection: Any) -> frozenset[str]:
     return frozenset(map(str, names))
 
 
-def check_words(query: str, own: frozenset[str], *what: str | Arg) -> None:
-    """Refuse a query that has the name of a function of the house."""
-    refuse(next(_own_words(query, own), None), *what)
-
-
-def _own_words(query: str, own: frozenset[str]) -> Iterator[str]:
+def own_words(query: str, own: frozenset[str]) -> Iterator[str]:
+    """The names of functions of the house in a query."""
     words = set(re.findall(r"\w+", query.lower()))
     for name in sorted(own):
         if name in words or not re.fullmatch(r"\w+", name):
@@ -468,6 +446,10 @@ _NOT_OF_A_ROW = ("UDF", "Aggregate", "Window", "Subquery", "Generator", "ListQue
 
 def _in_plan(frame: Any) -> Iterator[str]:
     """What is not row-local in a query as Spark has resolved it, its temporary views included."""
+
+    def each(parts: Any) -> list[Any]:  # of a sequence of Scala
+        return [parts.apply(k) for k in range(parts.size())]
+
     plans = [frame._jdf.queryExecution().analyzed()]
     while plans:
         plan = plans.pop()
@@ -476,8 +458,8 @@ def _in_plan(frame: Any) -> Iterator[str]:
             yield f"{_word(name)} in its plan"
         if name == "LogicalRelation" and plan.relation().toString().lower() in _GUESSED:
             yield "a file in place of a table, whose types may be guessed from records"
-        plans += _each(plan.children())
-        values = _each(plan.expressions())
+        plans += each(plan.children())
+        values = each(plan.expressions())
         while values:
             value = values.pop()
             kind = value.getClass().getName()
@@ -485,12 +467,7 @@ def _in_plan(frame: Any) -> Iterator[str]:
                 yield f"{_word(kind.rpartition('.')[2])} in its plan"
             if not value.deterministic():
                 yield f"{_word(kind.rpartition('.')[2])}, which changes from one call to the next"
-            values += _each(value.children())
-
-
-def _each(parts: Any) -> list[Any]:
-    """A sequence of Scala."""
-    return [parts.apply(k) for k in range(parts.size())]
+            values += each(value.children())
 
 
 def _first_column(connection: Any, query: str) -> list[str | None]:

@@ -11,7 +11,7 @@ time range are required and never inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -23,18 +23,16 @@ from privtraj.base import formats, processes
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis, as_user_times, written_times
-from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Column, of_tables
 from privtraj.data import sql, tables
 from privtraj.data.arrow import to_column
 from privtraj.data.dialect import DATE, UnreadableCells
-from privtraj.data.public import PublicInputs, declared_axis, declaring
+from privtraj.data.public import PublicInputs, declaring
 from privtraj.data.records import (
     Records,
     cells_of,
     check_same_kind,
     moments_of,
-    numbers_of,
     rows_of,
 )
 from privtraj.domain.domain import Domain, Plot
@@ -137,24 +135,9 @@ class Snapshots:
         return cls._build(rows, public, stated)
 
     @classmethod
+    @declaring
     def from_arrays(
-        cls,
-        times: Any,
-        points: Any,
-        *,
-        bounds: Any = None,
-        columns: Any = None,
-        bins: Any = None,
-        time_range: Any = None,
-        features: Sequence[str] | None = None,
-        person: Any = None,
-        one_per_person: str = "error",
-        records_per_person: int = 1,
-        one_per_bin: bool = True,
-        missing: str = "refuse",
-        seed: int | None = None,
-        domain: Any = None,
-        same_person: str = "exact",
+        cls, times: Any, points: Any, *, person: Any = None, **declared: Any
     ) -> Snapshots:
         """Snapshots from times (n,) and points (n, d), or (n,) when d = 1.
 
@@ -187,33 +170,20 @@ class Snapshots:
             kept as they are, wherever they are: what is released is the same as without it, and
             cells outside are left out of what is made of that.
         """
-        if columns is None:
-            cells = numbers_of(points)
-            declared = declared_columns(bounds, features, len(cells))
-        else:
-            named = of_tables(declared_columns(bounds, features, columns=columns))
-            cells = cells_of(points, [column.name for column in named])
-            declared = declared_columns(bounds, features, len(cells), columns)
-        public = PublicInputs(
-            declared,
-            declared_axis(bins, time_range),
-            "time",
-            person is not None,
-            one_per_person=one_per_person,
-            records_per_person=records_per_person,
-            one_per_bin=one_per_bin,
-            missing=missing,
-            seed=seed,
-            domain=domain,
-            same_person=same_person,
-        )
+        names = declared.get("features")
+        if names is None:
+            forms = (declared.get("bounds"), declared.get("columns"))
+            names = [name for form in forms if isinstance(form, Mapping) for name in form]
+        cells = cells_of(points, [names] if isinstance(names, str) else list(names))
+        who = None if person is None else "person"
+        public = PublicInputs.declared(time="time", person=who, n_features=len(cells), **declared)
         whose = None if person is None else to_column(person, "person")
         given = Records.of(moments_of(times), cells, whose, public)
         return cls._build(rows_of(given, public), public)
 
     @classmethod
     def _build(cls, rows: Rows, public: PublicInputs, stated: tuple[str, ...] = ()) -> Snapshots:
-        whose = public.has_person
+        whose = public.person is not None
         return cls(
             public.axis,
             public.columns,
@@ -320,18 +290,15 @@ class Snapshots:
 
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
     """The records, left in the database that holds them where that is possible."""
-    kinds, dialect, table = public.cell_kinds, public.dialect, None
-    columns, unread = list(kinds), None
+    kinds, dialect, columns = public.cell_kinds, public.dialect, list(public.cell_kinds)
     try:
         remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
         if remote is None:
             table = tables.read_columns(source, columns, kinds, dialect)
     except UnreadableCells as error:
-        unread = error
-    if unread is not None:
-        if unread.name == public.time_name and unread.reads_as is not None:
-            check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
-        raise unread
+        if error.name == public.time_name and error.reads_as is not None:
+            check_same_kind(error.reads_as == DATE, public.axis.datetime, error.name)
+        raise
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
             from privtraj.data import sql_rows  # which needs Ibis

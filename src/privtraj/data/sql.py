@@ -61,11 +61,13 @@ class RemoteTable:
         """Another table of the same database."""
         return replace(self, table=table)
 
-    def _check(self) -> None:
-        """Refuse to ask in words that the database takes for functions of its own."""
+    def _check(self) -> Any:
+        """Refuse to ask in words that the database takes for functions of its own; the database."""
+        backend = self.table.get_backend()
         if self.own:
-            query = str(self.table.get_backend().compile(self.table))
-            row_local.check_words(query, self.own, "what is asked about the records")
+            words = row_local.own_words(str(backend.compile(self.table)), self.own)
+            row_local.refuse(next(words, None), "what is asked about the records")
+        return backend
 
     def read(self) -> pa.Table:
         """All rows, in memory."""
@@ -77,8 +79,7 @@ class RemoteTable:
         """All rows, so many at a time."""
         with _saying(self.complaint):
             with _silence():
-                self._check()
-                backend = self.table.get_backend()
+                backend = self._check()
                 if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
                     reader = self.table.to_pyarrow_batches(chunk_size=BATCH)
                 else:  # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1
@@ -120,7 +121,9 @@ def remote_table(
     if ibis is not None and isinstance(source, ibis.Table):
         return _selected(_of_expression(source, row_by_row), columns)
     files = _files(source) if isinstance(source, str | os.PathLike) else None
-    return None if files is None else _in_duckdb(files, str(source), columns, kinds, dialect)
+    if files is None:
+        return None
+    return _in_duckdb(files, str(source), {name: kinds[name] for name in columns}, dialect)
 
 
 def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
@@ -216,9 +219,6 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
     ):
         if connection.name == "postgres":
             table = _resolved(connection, query, row_by_row, *what)
-        elif names:
-            *database, name = names
-            table = connection.table(name, database=".".join(database) or None)
         elif connection.name not in ("duckdb", "pyspark"):
             table = connection.sql(query)
         else:  # Ibis 12 finds columns by statements that new DuckDB and sqlglot do not take
@@ -324,66 +324,59 @@ def _kind(path: Path) -> str:
 
 
 def _in_duckdb(
-    files: list[Path],
-    source: str,
-    columns: Sequence[str],
-    kinds: Mapping[str, CellKind],
-    dialect: Dialect,
+    files: list[Path], source: str, kinds: Mapping[str, CellKind], dialect: Dialect
 ) -> RemoteTable:
     ibis, _ = (extra(module, _STAYING, _PACKAGES["duckdb"]) for module in ("ibis", "duckdb"))
-    # each by itself, because DuckDB would fill in columns that one lacks
-    places = [tables.check_file(path, columns, dialect) for path in files]
-    kind = _kind(files[0])
-    what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
-    complaint = tables.unreadable(what, kind)
-    names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
+    places = []
+    for path in files:  # each by itself, because DuckDB would fill in columns that one lacks
+        with tables.reader_of(path, dialect) as reader:
+            places.append(reader.check(list(kinds)))
     if any(found != places[0] for found in places):
         raise InputError(
             f"the files of '{source}' name columns with different units: make them the same"
         )
+    kind = _kind(files[0])
+    what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
+    complaint = tables.unreadable(what, kind)
     if kind == "csv":
-        rows = _CsvStream(files, {name: kinds[name] for name in columns}, dialect)
-        rows.check()
+        rows = _CsvStream(files, kinds, dialect)
+        columns = rows.columns()
+        deque(rows.batches(columns), maxlen=0)  # refuse now what would be refused in memory
+        for column in columns.values():
+            column.check()
     with _saying(complaint):
         connection = _frugal(ibis.duckdb.connect())
-        if kind != "csv":
-            return _selected(
-                RemoteTable(connection.read_parquet(names, union_by_name=True), complaint), columns
-            )
-        connection.con.register("records", rows)
-        return RemoteTable(connection.table("records"), complaint)
+        if kind == "csv":
+            connection.con.register("records", rows)
+            return RemoteTable(connection.table("records"), complaint)
+        names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
+        table = connection.read_parquet(names, union_by_name=True)
+        return _selected(RemoteTable(table, complaint), list(kinds))
 
 
+@dataclass(frozen=True)
 class _CsvStream:
     """Rows of CSV files for DuckDB, which has them read anew for every question.
 
     Files are read as they are in memory, cell by cell, by the very same code.
     """
 
-    def __init__(
-        self, files: Sequence[Path], kinds: Mapping[str, CellKind], dialect: Dialect
-    ) -> None:
-        self.files, self.kinds, self.dialect = files, kinds, dialect
-        columns, none = self._columns(), pa.array([], pa.string())
-        self.schema = pa.schema({name: each.read(none).type for name, each in columns.items()})
+    files: Sequence[Path]
+    kinds: Mapping[str, CellKind]
+    dialect: Dialect
 
-    def _columns(self) -> dict[str, Readings]:
+    def columns(self) -> dict[str, Readings]:
         return {name: Readings(name, kind, self.dialect) for name, kind in self.kinds.items()}
 
-    def _batches(self, columns: Mapping[str, Readings]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Mapping[str, Readings]) -> Iterator[pa.RecordBatch]:
         for path in self.files:
             with tables.reader_of(path, self.dialect) as reader:
                 yield from reader.batches(columns)
 
-    def check(self) -> None:
-        """Refuse what would be refused in memory, once, before any question."""
-        columns = self._columns()
-        deque(self._batches(columns), maxlen=0)
-        for column in columns.values():
-            column.check()
-
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        rows = pa.RecordBatchReader.from_batches(self.schema, self._batches(self._columns()))
+        none, columns = pa.array([], pa.string()), self.columns()
+        schema = pa.schema({name: each.read(none).type for name, each in columns.items()})
+        rows = pa.RecordBatchReader.from_batches(schema, self.batches(columns))
         return rows.__arrow_c_stream__(requested_schema)
 
 

@@ -23,6 +23,7 @@ import datetime as dt
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -48,6 +49,7 @@ from privtraj.columns.kinds import (
     of_tables,
 )
 from privtraj.data import arrow, records
+from privtraj.data.dialect import CellKind
 from privtraj.data.public import PublicInputs
 from privtraj.data.records import digest_of
 from privtraj.data.sql import RemoteTable
@@ -134,8 +136,20 @@ class SqlRows:
     @cached_property
     def digest(self) -> bytes:
         asked = of_tables(self.columns)
-        batches = (_digested(batch, asked) for batch in self.records.batches())
-        return digest_of([column.name for column in asked], batches)
+
+        def blocks() -> Iterator[Floats]:
+            """(n, 1 + e) time and features, as `records` has them in memory."""
+            for batch in self.records.batches():
+                time, *cells = (pa.chunked_array([column]) for column in batch.columns)
+                words = [
+                    records.fingerprints(cell, column.name)
+                    if isinstance(column, Category)
+                    else _array(cell)
+                    for cell, column in zip(cells, asked, strict=True)
+                ]
+                yield np.column_stack([_array(time), *words])
+
+        return digest_of([column.name for column in asked], blocks())
 
 
 def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
@@ -144,22 +158,34 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
     None where the records are needed in memory: somebody has so many that some are to be chosen,
     which takes a random key for each, or there are dates that databases read in different ways.
     """
-    time, axis, person = public.time_name, public.axis, public.person
-    datetime = _check_kinds(remote, public)
-    records.check_same_kind(datetime, axis.datetime, time)
-    if person is not None:
-        arrow.check_identifier(_arrow_type(remote.table[person]), person)
-    if not all(_reads_dates(remote.table, column) for column in public.asked):
+    time, person, table = public.time_name, public.person, remote.table
+
+    def cells(name: str) -> Iterator[Any]:
+        for batch in remote.with_table(table.select(name)).batches():
+            yield from batch.column(0)
+
+    roles = {time: "time"} | {one.name: CellKind.of(one).word for one in public.asked}
+    for name, role in (roles if person is None else roles | {person: "person"}).items():
+        kind = table[name].type()
+        try:
+            stored = None if kind.is_unknown() else kind.to_pyarrow()
+        except Exception:  # Arrow, or Ibis, has no such type
+            stored = None
+        arrow.check_type(stored, name, role, cells(name))
+    datetime = table[time].type().is_date() or table[time].type().is_timestamp()
+    records.check_same_kind(datetime, public.axis.datetime, time)
+    if not all(_reads_dates(table, column) for column in public.asked):
         return None
-    if person is not None and not _tells_apart(remote.table[person], public.same_person):
+    as_written = public.same_person == "exact" and table.get_backend().name in _KNOWN
+    if person is not None and table[person].type().is_string() and not as_written:
         return None
-    values = _values_of(remote.table, public, datetime)
-    missing = _checked(remote.with_table(remote.table.select(**values)), public)
+    values = _values_of(table, public, datetime)
+    missing = _checked(remote.with_table(table.select(**values)), public)
     dropping = _required(public) if missing.records else []
 
     def complete(names: Sequence[str]) -> Any:
-        table = remote.table.select(**{name: values[name] for name in [*names, *dropping]})
-        return table.filter(~_any(_missing, table, dropping)) if dropping else table
+        kept = table.select(**{name: values[name] for name in [*names, *dropping]})
+        return kept.filter(~_any(_missing, kept, dropping)) if dropping else kept
 
     count = missing.total - missing.records
     repeated = 0
@@ -175,82 +201,44 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
 
     def unit(wanted: Sequence[int], *more: str) -> RemoteTable:
         places = {k: f"y{asked.index(about[k])}" for k in wanted}
-        table = complete(["t", *more, *places.values()])
-        points = {f"u{k}": _point(table[y], public.columns[k]) for k, y in places.items()}
-        return remote.with_table(table.select(*more, "t", **points))
+        kept = complete(["t", *more, *places.values()])
+        points = {f"u{k}": _point(kept[y], public.columns[k]) for k, y in places.items()}
+        return remote.with_table(kept.select(*more, "t", **points))
 
     everything = range(len(public.columns))
     people_of = unit(everything, "who") if public.most_records > 1 else None
-    cells = [name for name in values if name[0] in "tc"]
-    kept = remote.with_table(complete(cells).select(*cells))
+    given = [name for name in values if name[0] in "tc"]
+    kept = remote.with_table(complete(given).select(*given))
     return SqlRows(kept, unit, public.columns, datetime, count, people_of, repeated)
 
 
 # Checks ---------------------------------------------------------------------------------------
 
-
-def _check_kinds(remote: RemoteTable, public: PublicInputs) -> bool:
-    """Refuse columns of a wrong kind; whether the time is dates."""
-
-    def cells(name: str) -> Iterator[Any]:
-        for batch in remote.with_table(remote.table.select(name)).batches():
-            yield from batch.column(0)
-
-    def kind(name: str) -> Any:
-        return remote.table[name].type().to_pyarrow()
-
-    time = public.time_name
-    datetime = arrow.is_moment(kind(time), time, cells(time))
-    for column in public.asked:
-        if isinstance(column, Category):
-            arrow.check_category(_arrow_type(remote.table[column.name]), column.name)
-        elif isinstance(column, Date):
-            arrow.check_dates(kind(column.name), column.name)
-        else:
-            arrow.check_numeric(kind(column.name), column.name, cells(column.name))
-    return datetime
-
-
-def _arrow_type(column: Any) -> Any:
-    """None where Arrow, or Ibis, has no such type."""
-    kind = column.type()
-    try:
-        return None if kind.is_unknown() else kind.to_pyarrow()
-    except Exception:
-        return None
+_KNOWN = ("duckdb", "postgres", "pyspark")  # to compare texts and days as it is done in memory
 
 
 def _checked(remote: RemoteTable, public: PublicInputs) -> records.FaultCount:
     """Records without what they must have, after all checks of values, in one pass."""
-    table, names = remote.table, {f"y{k}": column for k, column in enumerate(public.asked)}
-    required = _required(public)
-    counts = {"total": table.count()}
-    for y, column in names.items():
-        if isinstance(column, Category | Integer):
-            strange = table[y] == _double(UNDECLARED)
-            wrong = strange if isinstance(column, Category) else _broken(table[y])
-            counts[f"wrong {y}"] = table.count(where=wrong)
-    tests = {"infinite": (_infinite, ["t", *names]), "missing": (_missing, required)}
-    for what, (test, places) in tests.items():
-        counts[what] = table.count(where=_any(test, table, places))
-        counts |= {f"{what} {y}": table.count(where=test(table[y])) for y in places}
-    counted = _one(remote.with_table(table.aggregate(**counts)))
-    for y, column in names.items():
-        faults = records.FaultCount([column.name], counted.get(f"wrong {y}", 0), counted["total"])
+    table, called = remote.table, {"t": public.time_name}
+    rules: list[tuple[str, list[str], Callable[[Any], Any]]] = []
+    for k, column in enumerate(public.asked):
+        called[f"y{k}"] = column.name
         if isinstance(column, Category):
-            records.check_declared(faults, column)
-        else:
-            records.check_whole(faults)
-    called = {"t": public.time_name} | {y: column.name for y, column in names.items()}
-    infinite, missing = (
-        records.FaultCount(
-            [called[y] for y in places if counted[f"{what} {y}"]], counted[what], counted["total"]
-        )
-        for what, (_, places) in tests.items()
-    )
-    records.check_infinite(infinite)
-    records.check_missing(missing, public.missing)
-    return missing
+            rules.append((records.undeclared_in(column), [f"y{k}"], _undeclared))
+        elif isinstance(column, Integer):
+            rules.append(("broken", [f"y{k}"], _broken))
+    rules += [("infinite", list(called), _infinite), ("missing", _required(public), _missing)]
+    counts = {"total": table.count()}
+    for k, (_, places, test) in enumerate(rules):
+        counts[f"{k}"] = table.count(where=_any(test, table, places))
+        counts |= {f"{k} {y}": table.count(where=test(table[y])) for y in places}
+    counted = _one(remote.with_table(table.aggregate(**counts)))
+    for k, (fault, places, _) in enumerate(rules):
+        where = [called[y] for y in places if counted[f"{k} {y}"]]
+        found = records.FaultCount(where, counted[f"{k}"], counted["total"])
+        if fault != "missing" or public.missing == "refuse":
+            records.check(fault, found)
+    return found
 
 
 def _counted_people(
@@ -258,28 +246,28 @@ def _counted_people(
 ) -> tuple[bool, int]:
     """Whether somebody has more records than are kept, and the records of all who have several,
     unless these are refused; one pass, or two."""
-    most = public.most_records
-    each = remote.table.group_by("who").aggregate(n=remote.table.count())
+    table = remote.table
+    each = table.group_by("who").aggregate(n=table.count())
     known = ~_missing(each["who"])
     odd = ibis.literal(False)
     if each["who"].type().is_string():
-        odd = each["who"].re_search(arrow.invisible(each.get_backend().name))
+        odd = each["who"].re_search(records.invisible(each.get_backend().name))
+    several = known & (each["n"] > 1)
     counted = each.aggregate(
         invisible=each["n"].sum(where=known & odd),
         unidentified=each["n"].sum(where=~known),
         people=each.count(where=known),
-        several=each.count(where=known & (each["n"] > 1)),
-        repeated=each["n"].sum(where=known & (each["n"] > 1)),
+        several=each.count(where=several),
+        repeated=each["n"].sum(where=several),
         most=each["n"].max(where=known),
     )
     counts = _one(remote.with_table(counted))
-    arrow.check_visible(counts["invisible"], count, str(public.person))
-    records.check_identified(counts["unidentified"], count)
+    for fault in ("invisible", "unidentified"):
+        records.check(fault, records.FaultCount([str(public.person)], counts[fault], count))
     if counts["several"] and public.one_each:
         records.refuse_several(counts["several"], counts["people"])
-    too_many = counts["most"] > most
+    too_many = counts["most"] > public.most_records
     if counts["several"] and not (too_many or public.together):  # has somebody two in one bin?
-        table = remote.table
         own = table.select(who=table["who"], bin=_slab(table["t"], public.axis.bins, datetime))
         each = own.group_by("who", "bin").aggregate(n=own.count())
         too_many = _one(remote.with_table(each.aggregate(most=each["n"].max())))["most"] > 1
@@ -299,6 +287,10 @@ def _required(public: PublicInputs) -> list[str]:
 
 def _any(test: Callable[[Any], Any], table: Any, names: Sequence[str]) -> Any:
     return reduce(or_, (test(table[name]) for name in names))
+
+
+def _undeclared(level: Any) -> Any:
+    return level == _double(UNDECLARED)
 
 
 def _broken(column: Any) -> Any:
@@ -333,55 +325,41 @@ def _values_of(table: Any, public: PublicInputs, datetime: bool) -> dict[str, An
     columns = {"t": moment}
     for k, column in enumerate(public.asked):
         cell = table[column.name]
-        if isinstance(column, Category):
-            cell = _comparable(cell)
-            columns |= {f"c{k}": cell, f"y{k}": _level(cell, column)}
-        elif isinstance(column, Date):
-            columns |= {f"c{k}": cell, f"y{k}": _seconds(cell)}
-        else:
-            columns |= {f"c{k}": _number(cell), f"y{k}": _number(cell)}
+        kind = cell.type()
+        if isinstance(column, Date):
+            value = _seconds(cell)
+        elif not isinstance(column, Category):
+            value = cell = _number(cell)
+        else:  # text, a whole number or a double
+            if not (kind.is_string() or kind.is_integer()):
+                whole = kind.is_boolean() or kind.is_null()
+                cell = cell.cast("int32" if whole else "float64")
+            value = _level(cell, column)
+        columns |= {f"c{k}": cell, f"y{k}": value}
     if public.person is not None:
         columns["who"] = table[public.person]
     return columns
 
 
-def _comparable(cell: Any) -> Any:
-    """A cell of a category as text, a whole number or a double."""
-    kind = cell.type()
-    if kind.is_string():
-        return cell
-    if kind.is_boolean() or kind.is_null():
-        return cell.cast("int32")
-    return cell if kind.is_integer() else cell.cast("float64")
-
-
 def _level(cell: Any, column: Category) -> Any:
     """`Category.level_of` as double; null for NaN."""
-    pairs = {text: level for key, level in column.keys.items() for text in _written(cell, key)}
-    absent = _missing(cell)
-    if cell.type().is_string():
+    kind, absent, cases = cell.type(), _missing(cell), []
+    for key, level in column.keys.items():
+        written: list[Any] = []  # all values of a cell of this type that have this key
+        if key is not None and kind.is_string():
+            written = spellings(key)
+        elif key is not None and kind.is_integer():
+            low, high = (0, 2**64) if kind.is_unsigned_integer() else (-(2**63), 2**63)
+            written = [int(key)] if is_whole(key) and low <= int(key) < high else []
+        elif key is not None:
+            with suppress(ValueError):
+                written = [float(key)] if key_of(float(key)) == key else []
+        cases += [(value, _double(level)) for value in written]
+    if kind.is_string():
         absent |= cell.isin(sorted(MISSING - column.keys.keys()))
-    found = ((text, _double(level)) for text, level in pairs.items())
-    known = cell.cases(*found, else_=_double(column.rest))
+    known = cell.cases(*cases, else_=_double(column.rest))
     missing = _double(column.level_of(None)) if column.missing else ibis.null("float64")
     return ibis.ifelse(absent, missing, known)
-
-
-def _written(cell: Any, key: str | None) -> list[Any]:
-    """All values of a cell of this type that have this key."""
-    kind = cell.type()
-    if key is None:
-        return []
-    if kind.is_string():
-        return spellings(key)
-    if kind.is_integer():
-        low, high = (0, 2**64) if kind.is_unsigned_integer() else (-(2**63), 2**63)
-        return [int(key)] if is_whole(key) and low <= int(key) < high else []
-    try:
-        number = float(key)
-    except ValueError:
-        return []
-    return [number] if key_of(number) == key else []
 
 
 def _seconds(moment: Any) -> Any:
@@ -405,16 +383,10 @@ def _reads_dates(table: Any, column: Column) -> bool:
         return True
     kind, database = table[column.name].type(), table.get_backend().name
     if kind.is_date():
-        return database in ("duckdb", "postgres", "pyspark")
+        return database in _KNOWN
     if not kind.is_timestamp() or (kind.scale or 6) > 6:
         return False
     return database == "postgres" or (database == "duckdb" and kind.timezone is None)
-
-
-def _tells_apart(cell: Any, same: str) -> bool:
-    """Whether a database is known to compare identifiers as it is done in memory."""
-    known = cell.get_backend().name in ("duckdb", "postgres", "pyspark")
-    return not cell.type().is_string() or (known and same == "exact")
 
 
 def _number(column: Any) -> Any:
@@ -448,19 +420,18 @@ def _point(value: Any, column: Column) -> Any:
 
 
 def _slab(moment: Any, slabs: Slabs, datetime: bool) -> Any:
-    edges = slabs.edges.tolist()
+    """The slab of the piece of time after as many edges as are below the time."""
+    edges, numbers = slabs.edges.tolist(), slabs.slab_of_piece.tolist()
     past = [_later(moment, e) if datetime else moment > _double(e) for e in edges]
-    return _number_of(past, slabs.slab_of_piece.tolist(), 0, len(past))
 
+    def halved(first: int, last: int) -> Any:
+        """All edges before `first` are past, and none from `last` on is."""
+        if first == last:
+            return ibis.literal(numbers[first])
+        middle = (first + last) // 2
+        return ibis.ifelse(past[middle], halved(middle + 1, last), halved(first, middle))
 
-def _number_of(past: list[Any], numbers: list[int], first: int, last: int) -> Any:
-    """numbers[i], i edges being past: all before `first` are, and none from `last` on is."""
-    if first == last:
-        return ibis.literal(numbers[first])
-    middle = (first + last) // 2
-    fewer = _number_of(past, numbers, first, middle)
-    more = _number_of(past, numbers, middle + 1, last)
-    return ibis.ifelse(past[middle], more, fewer)
+    return halved(0, len(past))
 
 
 def _later(moment: Any, edge: float) -> Any:
@@ -470,14 +441,12 @@ def _later(moment: Any, edge: float) -> Any:
     """
     near = range(int(edge * 1e6) - 1000, int(edge * 1e6) + 1000)
     last = near[bisect_right(near, edge, key=lambda micros: micros / 1e6) - 1]
-    return moment > _moment(last, moment) if last < 0 else moment >= _moment(last + 1, moment)
-
-
-def _moment(micros: int, like: Any) -> Any:
-    zone = like.type().timezone
+    zone = moment.type().timezone
     start = dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
-    text = (start + dt.timedelta(microseconds=micros)).isoformat(" ")
-    return ibis.literal(text).cast("timestamp" if zone is None else "timestamp('UTC')")
+    at = start + dt.timedelta(microseconds=last if last < 0 else last + 1)
+    kind = "timestamp" if zone is None else "timestamp('UTC')"
+    edge_of = ibis.literal(at.isoformat(" ")).cast(kind)
+    return moment > edge_of if last < 0 else moment >= edge_of
 
 
 def _double(value: float | str) -> Any:
@@ -492,16 +461,6 @@ def _batches(remote: RemoteTable) -> Iterator[list[NDArray[Any]]]:
     """The columns of a table as arrays, so many rows at a time; times in seconds."""
     for batch in remote.batches():
         yield [_array(pa.chunked_array([column])) for column in batch.columns]
-
-
-def _digested(batch: Any, columns: Sequence[Column]) -> Floats:
-    """(n, 1 + e) time and features of a batch of cells, as `records` has them in memory."""
-    time, *cells = (pa.chunked_array([column]) for column in batch.columns)
-    words = [
-        records.fingerprints(cell, column.name) if isinstance(column, Category) else _array(cell)
-        for cell, column in zip(cells, columns, strict=True)
-    ]
-    return np.column_stack([_array(time), *words])
 
 
 def _array(column: Any) -> NDArray[Any]:

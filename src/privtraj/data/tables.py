@@ -16,26 +16,20 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
+from pyarrow import dataset
 from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
 from privtraj.base.errors import InputError, Said, first_few, listed
 from privtraj.base.formats import READABLE, extra, format_of
-from privtraj.data.arrow import (
-    is_text,
-    places_of,
-    plain,
-    read_object,
-    to_column,
-    without_unit,
-)
+from privtraj.data.arrow import is_text, places_of, plain, read_object, to_column, without_unit
 from privtraj.data.dialect import (
     DATE,
     DELIMITERS,
@@ -48,6 +42,9 @@ from privtraj.data.dialect import (
     Readings,
     read_cells,
 )
+
+MOST_COLUMNS = 100_000  # of a CSV file, and
+MOST_HEADER = 1 << 24  # letters of its first line, before anything is made of it
 
 _VALUE = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?|\d+[-/.]\d+[-/.]\d+.*", re.IGNORECASE)
 
@@ -75,19 +72,8 @@ def read_columns(
             reader.check(wanted)
             return reader.read(wanted, kinds)
     if is_anndata(source):
-        return _anndata_table(source, wanted, texts_among(kinds))
+        return _anndata_table(source, wanted, kinds)
     return read_object(source, wanted)
-
-
-def texts_among(kinds: Mapping[str, CellKind]) -> list[str]:
-    """Columns that must not become numbers or dates: an identifier "007"."""
-    return [name for name, kind in kinds.items() if kind.word in (TEXT.word, EXACT.word)]
-
-
-def check_file(path: Path, columns: Sequence[str], dialect: Dialect = PLAIN) -> dict[str, str]:
-    """Refuse a file that lacks one of these columns, or has two of one name; what it calls them."""
-    with reader_of(path, dialect) as reader:
-        return dict(reader.check(columns))
 
 
 @contextmanager
@@ -100,25 +86,20 @@ def reader_of(path: Path, dialect: Dialect = PLAIN) -> Iterator[Any]:
         yield Reader.known[kind.name](path, dialect)
     except InputError:
         raise
-    except UnicodeError:
-        raise _not_decoded(path, dialect) from None
     except PermissionError:
         raise InputError(f"the file '{path}' may not be read: change its permissions") from None
     except Exception as error:
-        if "invalid UTF8" in str(error):  # of Arrow, about cells
-            raise _not_decoded(path, dialect) from None
-        raise InputError(unreadable(f"the file '{path}'", kind.name)) from None
-
-
-def _not_decoded(path: Path, dialect: Dialect) -> InputError:
-    encoding = "UTF-8" if dialect.encoding in (None, "utf-8") else dialect.encoding
-    if encoding != "UTF-8":
-        return InputError(f"the file '{path}' is not text in {encoding}: declare its encoding")
-    declared = Said("csv={'encoding': 'windows-1252'}", "--csv encoding=windows-1252")
-    return InputError(
-        f"the file '{path}' is not text in UTF-8: save it as UTF-8, or declare its encoding, as ",
-        declared,
-    )
+        if not isinstance(error, UnicodeError) and "invalid UTF8" not in str(error):  # of Arrow
+            raise InputError(unreadable(f"the file '{path}'", kind.name)) from None
+        if dialect.encoding not in (None, "utf-8"):
+            raise InputError(
+                f"the file '{path}' is not text in {dialect.encoding}: declare its encoding"
+            ) from None
+        raise InputError(
+            f"the file '{path}' is not text in UTF-8: save it as UTF-8, or declare its encoding, "
+            "as ",
+            Said("csv={'encoding': 'windows-1252'}", "--csv encoding=windows-1252"),
+        ) from None
 
 
 def unreadable(what: str, kind: str) -> str:
@@ -159,45 +140,54 @@ class Reader:
         raise NotImplementedError
 
 
-class ParquetReader(Reader, format="parquet"):
-    def schema(self) -> pa.Schema:
-        return pq.read_schema(self.path)
-
-    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        names = list(self.check(columns).values())
-        with pq.ParquetFile(self.path) as file:
-            return file.read(columns=names).select(names).rename_columns(columns)
-
-
 class ArrowReader(Reader, format="arrow"):
+    _format = "ipc"
+
+    @cached_property
+    def _data(self) -> Any:
+        return dataset.dataset(str(self.path), format=self._format)
+
     def schema(self) -> pa.Schema:
-        with pa.ipc.open_file(str(self.path)) as file:
-            return file.schema
+        return self._data.schema
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
         names = list(self.check(columns).values())
-        with pa.ipc.open_file(str(self.path)) as file:
-            return file.read_all().select(names).rename_columns(columns)
+        return self._data.to_table(columns=names).rename_columns(columns)
+
+
+class ParquetReader(ArrowReader, format="parquet"):
+    _format = "parquet"
 
 
 class H5adReader(Reader, format="h5ad"):
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Its AnnData; the matrix stays in the file until columns of it are asked for."""
+        with warnings.catch_warnings():  # its words are not ours, and may quote names of records
+            warnings.simplefilter("ignore")
+            data = anndata_needed().read_h5ad(self.path, backed="r")
+            try:
+                yield data
+            finally:
+                data.file.close()
+
     def schema(self) -> pa.Schema:
         """Text is looked at, as it may hold dates."""
-        with _opened(self.path) as data:
+        with self._opened() as data:
             return _anndata_table(data, _names(data)).schema
 
     def check(self, columns: Sequence[str]) -> dict[str, str]:
-        """`anndata.table` does it, with the places where it looked."""
+        """`_anndata_table` does it, with the places where it looked."""
         return {name: name for name in columns}
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        with _opened(self.path) as data:
-            return _anndata_table(data, columns, texts_among(kinds))
+        with self._opened() as data:
+            return _anndata_table(data, columns, kinds)
 
 
 class CsvReader(Reader, format="csv"):
     def check(self, columns: Sequence[str]) -> dict[str, str]:
-        names, delimiter = self.header()
+        names, delimiter = self.header
         if not set(columns) <= {*names, *map(without_unit, names)}:
             self.check_header(names)  # or the sentence would list it
             for word, sign in DELIMITERS.items():  # another one may have been declared
@@ -226,7 +216,7 @@ class CsvReader(Reader, format="csv"):
             yield pa.record_batch(values, names=list(columns))
             rows += len(values[0])
         if lines not in (None, rows):
-            raise _torn(self.path, abs(lines - rows))
+            raise self._torn(abs(lines - rows))
 
     def check_lines(self) -> int | None:
         """Refuse a line that ends in quotes, or the records behind it would become one cell.
@@ -235,39 +225,52 @@ class CsvReader(Reader, format="csv"):
         """
         if self.dialect.newlines == "quoted":
             return None
-        delimiter, torn, lines = self.header()[1], 0, 0
+        delimiter, torn, lines = self.header[1], 0, 0
         with self.text() as file:
-            for _ in csv.reader(file, delimiter=delimiter):
-                break
+            next(csv.reader(file, delimiter=delimiter))
             for line in file:
                 lines += line != "\n"
-                torn += '"' in line and not _closes(line, delimiter)
+                if '"' in line:  # all quotes that it opens must be closed on it
+                    torn += len(list(csv.reader([line, "next"], delimiter=delimiter))) != 2
         if torn:
-            raise _torn(self.path, torn)
+            raise self._torn(torn)
         return lines
+
+    def _torn(self, count: int) -> InputError:
+        return InputError(
+            f"{count} lines of '{self.path}' end inside quotation marks, and would hide the "
+            "records behind them: close the quotes or, if cells really have line breaks, declare ",
+            Said("csv={'newlines': 'quoted'}", "--csv newlines=quoted"),
+        )
 
     def texts(self, names: Sequence[str]) -> Iterator[list[pa.Array]]:
         """The cells of these columns of the file, as text, so many rows at a time."""
         convert = ConvertOptions(
             include_columns=names, column_types=dict.fromkeys(names, pa.string())
         )
-        parse = ParseOptions(delimiter=self.header()[1], newlines_in_values=True)
+        parse = ParseOptions(delimiter=self.header[1], newlines_in_values=True)
         read = ReadOptions(encoding=self.encoding)
         with arrow_csv.open_csv(str(self.path), read, parse, convert) as file:
             yield [pa.nulls(0, pa.string()) for _ in names]  # of a file without rows
             for batch in file:
                 yield list(batch.columns)
 
+    @cached_property
     def header(self) -> tuple[list[str], str]:
         """Column names, and the delimiter: whichever of , ; tab | the first line has most of."""
         with self.text() as file:
-            line = file.readline()
+            line = file.readline(MOST_HEADER)
             if not line.strip():
                 raise InputError(
                     f"the file '{self.path}' has no header: its first line must name the columns"
                 )
             bare = re.sub('"[^"]*"', "", line)  # what is in quotes delimits nothing
             delimiter = self.dialect.delimiter or max(DELIMITERS.values(), key=bare.count)
+            if len(line) == MOST_HEADER or bare.count(delimiter) >= MOST_COLUMNS:
+                raise InputError(
+                    f"the first line of '{self.path}' has more than {MOST_COLUMNS} names, or is "
+                    "endless: keep the columns that are wanted"
+                )
             file.seek(0)
             return next(csv.reader(file, delimiter=delimiter)), delimiter
 
@@ -301,19 +304,6 @@ class CsvReader(Reader, format="csv"):
         return io.TextIOWrapper(self.bytes(), encoding=encoding)
 
 
-def _closes(line: str, delimiter: str) -> bool:
-    """Whether all quotes that a line opens are closed on it."""
-    return len(list(csv.reader([line, "next"], delimiter=delimiter))) == 2
-
-
-def _torn(path: Path, count: int) -> InputError:
-    return InputError(
-        f"{count} lines of '{path}' end inside quotation marks, and would hide the records behind "
-        "them: close the quotes or, if cells really have line breaks, declare ",
-        Said("csv={'newlines': 'quoted'}", "--csv newlines=quoted"),
-    )
-
-
 # AnnData, in memory and in .h5ad files ----------------------------------------------------------
 #
 # Names are scanpy's: a column of obs by its name, coordinate k of obsm["X_pca"] as "X_pca-k", a
@@ -333,18 +323,6 @@ def anndata_needed() -> Any:
     return extra("anndata", "AnnData and .h5ad files", "privtraj[anndata]")
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """The AnnData of a .h5ad file; its matrix stays there until columns of it are asked for."""
-    with warnings.catch_warnings():  # its words are not ours, and may quote names of records
-        warnings.simplefilter("ignore")
-        data = anndata_needed().read_h5ad(path, backed="r")
-        try:
-            yield data
-        finally:
-            data.file.close()
-
-
 def _names(data: Any) -> list[str]:
     """Columns of obs and coordinates of obsm. Genes, which are many, are not listed."""
     tables = {key: values for key, values in data.obsm.items() if values.ndim == 2}
@@ -352,8 +330,14 @@ def _names(data: Any) -> list[str]:
     return [*map(str, data.obs.columns), *coordinates]
 
 
-def _anndata_table(data: Any, columns: Sequence[str], text: Sequence[str] = ()) -> pa.Table:
-    """These columns, in their order; text that reads as dates becomes dates, but for `text`."""
+def _anndata_table(
+    data: Any, columns: Sequence[str], kinds: Mapping[str, CellKind] | None = None
+) -> pa.Table:
+    """These columns, in their order.
+
+    A file has no dates: text that reads as dates becomes dates, unless its kind is text or a
+    category, of which an identifier "007" is one.
+    """
     known = _names(data)
     for name in columns:
         places = known.count(name) + int((data.var_names == name).sum())
@@ -366,43 +350,36 @@ def _anndata_table(data: Any, columns: Sequence[str], text: Sequence[str] = ()) 
                 f"there is no column '{name}' in obs or obsm and no gene of that name in var: obs "
                 f"and obsm have {first_few(known) or 'no columns'}"
             )
-    parts = {name: _obs_column(data, name, name in text) for name in columns if name in known}
-    parts |= _genes(data, [name for name in columns if name not in known])
+
+    def dense(values: Any) -> NDArray[Any]:
+        return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+
+    genes = [name for name in columns if name not in known]
+    parts: dict[str, Any] = {}
+    if genes:  # all at once: a matrix on disk is read through for any of them
+        try:
+            empty = data.X is None
+        except KeyError:  # a file without one
+            empty = True
+        if empty:
+            raise InputError(
+                f"there are no values of the genes {listed(genes)}, as X is empty: fill it in, "
+                "or use columns of obs or obsm"
+            )
+        part = data[:, genes]
+        values = dense((part.to_memory() if data.isbacked else part).X)
+        parts = {gene: to_column(values[:, k], gene) for k, gene in enumerate(genes)}
+    for name in (name for name in columns if name in known):
+        if name not in data.obs.columns:
+            key, _, k = name.rpartition("-")
+            values = data.obsm[key]
+            values = values.iloc if hasattr(values, "iloc") else values
+            parts[name] = to_column(dense(values[:, [int(k)]])[:, 0], name)
+            continue
+        parts[name] = read_object(data.obs, [name]).column(0)
+        words, kind = plain(parts[name]), (kinds or {}).get(name, DATE)
+        exact = kind.word in (TEXT.word, EXACT.word)
+        if is_text(words.type) and not exact and words.null_count < len(words):
+            dates, odd = read_cells(words.cast(pa.string()).combine_chunks(), DATE, PLAIN)
+            parts[name] = parts[name] if odd.true_count else pa.chunked_array([dates])
     return pa.table({name: parts[name] for name in columns})
-
-
-def _obs_column(data: Any, name: str, as_text: bool) -> pa.ChunkedArray:
-    if name in data.obs.columns:
-        column = read_object(data.obs, [name]).column(0)
-        words = plain(column)
-        if as_text or not is_text(words.type) or words.null_count == len(words):
-            return column
-        # a file has no dates: they are there as text, often as categories
-        dates, odd = read_cells(words.cast(pa.string()).combine_chunks(), DATE, PLAIN)
-        return column if odd.true_count else pa.chunked_array([dates])
-    key, _, k = name.rpartition("-")
-    values = data.obsm[key]
-    values = values.iloc if hasattr(values, "iloc") else values
-    return to_column(_dense(values[:, [int(k)]])[:, 0], name)
-
-
-def _genes(data: Any, genes: list[str]) -> dict[str, pa.ChunkedArray]:
-    """All at once: a matrix on disk is read through for any of them."""
-    if not genes:
-        return {}
-    try:
-        empty = data.X is None
-    except KeyError:  # a file without one
-        empty = True
-    if empty:
-        raise InputError(
-            f"there are no values of the genes {listed(genes)}, as X is empty: fill it in, "
-            "or use columns of obs or obsm"
-        )
-    part = data[:, genes]
-    values = _dense((part.to_memory() if data.isbacked else part).X)
-    return {gene: to_column(values[:, k], gene) for k, gene in enumerate(genes)}
-
-
-def _dense(values: Any) -> NDArray[Any]:
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtraj.base.arrays import Floats, Ints
+from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,7 +61,10 @@ def growth_clinic(n: int, seed: int = 0) -> pa.Table:
     import pyarrow as pa
 
     rng = np.random.default_rng(seed)
-    ages = _visit_ages(n, rng)
+    due = rng.choice(_CHECKUPS, n)
+    checkup = np.abs(due + (0.01 + 0.04 * due) * rng.standard_normal(n))
+    anytime = rng.uniform(*GROWTH_TIME_RANGE, n)
+    ages = np.where(rng.random(n) < 0.5, checkup, anytime).round(3)
     girl = rng.random(n) < 0.5
     scores = _scores(n, rng)
     height, weight = values = np.empty((2, n))
@@ -124,13 +127,6 @@ def growth_paths(
     scores = ndtri(beyond + (1 - 2 * beyond) * ndtr(mixed)).reshape(2, -1)
     values = _grown("M", np.tile(ages, n), scores)
     return np.stack(values, axis=1).reshape(n, len(ages), 2)
-
-
-def _visit_ages(n: int, rng: np.random.Generator) -> Floats:
-    due = rng.choice(_CHECKUPS, n)
-    checkup = np.abs(due + (0.01 + 0.04 * due) * rng.standard_normal(n))
-    anytime = rng.uniform(*GROWTH_TIME_RANGE, n)
-    return np.where(rng.random(n) < 0.5, checkup, anytime).round(3)
 
 
 def _scores(n: int, rng: np.random.Generator) -> Floats:
@@ -198,12 +194,16 @@ def diabetes_clinic(n: int, seed: int = 0) -> pa.Table:
     smoker = rng.random(n) < np.where(sex == "F", _SMOKERS["F"], _SMOKERS["M"])
     shares = np.where(smoker[:, None], _shares(months, _WORSE), _shares(months, 1.0))
     diagnosis = (shares.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=len(_FIRST) - 1)
+    mean, spread = _HBA1C[diagnosis].T
+    hba1c = np.clip(rng.normal(mean, spread), *_HBA1C_ENDS[diagnosis].T).round(1)
+    mean, spread = np.where(sex[:, None] == "F", _WEIGHT["F"], _WEIGHT["M"]).T
+    weight = np.clip(rng.normal(mean + _HEAVIER[diagnosis], spread), 40, 170).round(1)
     return pa.table(
         {
             "id": [f"P{k:06d}" for k in range(n)],
             "month": months,
-            "hba1c": _hba1c(diagnosis, rng),
-            "weight": _body_weight(sex, diagnosis, rng),
+            "hba1c": hba1c,
+            "weight": weight,
             "sex": sex,
             "smoker": smoker,
             "diagnosis": np.array(DIAGNOSES)[diagnosis],
@@ -228,14 +228,3 @@ def _shares(months: Floats, worse: float) -> Floats:
     start = _FIRST @ vectors
     there: Floats = np.real((start * np.exp(np.outer(months, values))) @ np.linalg.inv(vectors))
     return there
-
-
-def _hba1c(diagnosis: Ints, rng: np.random.Generator) -> Floats:
-    mean, spread = _HBA1C[diagnosis].T
-    low, high = _HBA1C_ENDS[diagnosis].T
-    return np.clip(rng.normal(mean, spread), low, high).round(1)
-
-
-def _body_weight(sex: Any, diagnosis: Ints, rng: np.random.Generator) -> Floats:
-    mean, spread = np.where(sex[:, None] == "F", _WEIGHT["F"], _WEIGHT["M"]).T
-    return np.clip(rng.normal(mean + _HEAVIER[diagnosis], spread), 40, 170).round(1)

@@ -89,20 +89,14 @@ def three_modes_centres(u: Floats) -> Floats:
 
 
 def _noisy(centres: Floats, seed: int, dimensions: int, rotation_seed: int) -> Floats:
-    """Centres (..., 2) mapped to R^D, plus noise."""
-    placed = centres @ _frame(dimensions, rotation_seed)
-    noise = np.random.default_rng(seed).standard_normal(placed.shape)
-    return placed + np.sqrt(THREE_MODES_VARIANCE) * noise
-
-
-def _frame(dimensions: int, seed: int) -> Floats:
-    """Two orthonormal rows (2, D); the identity when D = 2."""
+    """Centres (..., 2) mapped to R^D by two orthonormal rows, plus noise."""
     if dimensions < 2:
         raise InputError(f"dimensions is {dimensions}: the three modes need at least two")
-    if dimensions == 2:
-        return np.eye(2)
-    columns, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((dimensions, 2)))
-    return columns.T
+    if dimensions > 2:
+        turn = np.random.default_rng(rotation_seed).standard_normal((dimensions, 2))
+        centres = centres @ np.linalg.qr(turn)[0].T
+    noise = np.random.default_rng(seed).standard_normal(centres.shape)
+    return centres + np.sqrt(THREE_MODES_VARIANCE) * noise
 
 
 # Diffusions -----------------------------------------------------------------------------------
@@ -267,23 +261,18 @@ def strokes(
         return _strokes_from_directory(path, digit, times, split)
     if not path.is_file():
         raise InputError(f"there is no file or directory '{path}': check the path")
-    return _strokes_from_npz(path, digit, times)
-
-
-def _strokes_from_npz(path: Path, digit: int, times: int) -> NDArray[np.float32]:
     try:
         file = np.load(path)
         names = list(file.files)
     except Exception:
         raise InputError(f"'{path}' cannot be read as an .npz file of strokes") from None
     with file:
-        name = f"d{digit}_T{times}"
-        if name not in names:
+        if f"d{digit}_T{times}" not in names:
             raise InputError(
                 f"'{path}' has no strokes of digit {digit} at {times} times: it has "
                 + (", ".join(sorted(n for n in names if "_T" in n)) or "no strokes at all")
             )
-        return np.asarray(file[name], dtype=np.float32)
+        return np.asarray(file[f"d{digit}_T{times}"], dtype=np.float32)
 
 
 def _strokes_from_directory(path: Path, digit: int, times: int, split: str) -> NDArray[np.float32]:
@@ -295,40 +284,31 @@ def _strokes_from_directory(path: Path, digit: int, times: int, split: str) -> N
             f"the directory '{path}' has no files {split}img-*-points.txt: give the directory "
             "that holds them"
         )
-    labels = _stroke_labels(path, sorted(files), split)
-    chosen = [k for k, label in labels.items() if label == digit]
-    if not chosen:
-        raise InputError(
-            f"the directory '{path}' has no strokes of digit {digit}: it has digits "
-            + ", ".join(str(label) for label in sorted(set(labels.values())))
-        )
-    return np.stack([_pen_path(files[k], times) for k in chosen])
-
-
-def _stroke_labels(path: Path, images: list[int], split: str) -> dict[int, int]:
     listed = path / f"{split}labels.txt"
     try:
         if listed.is_file():
-            labels = np.loadtxt(listed, ndmin=1).astype(int)
-            return {k: int(labels[k]) for k in images}
-        targets = {k: path / f"{split}img-{k}-targetdata.txt" for k in images}
-        return {k: int(np.argmax(np.loadtxt(f, max_rows=1)[:10])) for k, f in targets.items()}
+            known = np.loadtxt(listed, ndmin=1).astype(int)
+            labels = {k: int(known[k]) for k in sorted(files)}
+        else:
+            targets = {k: path / f"{split}img-{k}-targetdata.txt" for k in sorted(files)}
+            labels = {k: int(np.loadtxt(f, max_rows=1)[:10].argmax()) for k, f in targets.items()}
     except (OSError, ValueError, IndexError):
         raise InputError(
             f"the directory '{path}' does not say which digits its images show: it needs a "
             f"complete {listed.name}, or {split}img-*-targetdata.txt for every image"
         ) from None
-
-
-def _pen_path(path: Path, times: int) -> NDArray[np.float32]:
-    """T points (T, 2) of one image."""
-    try:
-        cells = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-        drawn = cells[(cells >= 0).all(axis=1)]
-        if drawn.shape[0] == 0 or drawn.shape[1] != 2:
-            raise ValueError
-    except ValueError:
-        raise InputError(f"'{path}' has no pen points: it needs lines of column,row") from None
-    at = np.rint(np.linspace(0, len(drawn) - 1, times)).astype(int)
-    scaled = (drawn[at] - 0.5) / _PIXELS
-    return np.column_stack([scaled[:, 0], 1 - scaled[:, 1]]).astype(np.float32)
+    if digit not in labels.values():
+        raise InputError(
+            f"the directory '{path}' has no strokes of digit {digit}: it has digits "
+            + ", ".join(str(label) for label in sorted(set(labels.values())))
+        )
+    paths = []
+    for file in (files[k] for k, label in labels.items() if label == digit):
+        try:
+            cells = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)
+            column, row = cells[(cells >= 0).all(axis=1)].T
+            at = np.rint(np.linspace(0, len(row) - 1, times)).astype(int)
+            paths.append(((column[at] - 0.5) / _PIXELS, 1 - (row[at] - 0.5) / _PIXELS))
+        except (ValueError, IndexError):
+            raise InputError(f"'{file}' has no pen points: it needs lines of column,row") from None
+    return np.stack(paths).swapaxes(1, 2).astype(np.float32)

@@ -10,7 +10,6 @@ stays in it. All places are (n, 2).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from threading import Lock
@@ -29,7 +28,7 @@ _SIDE = 40  # else: places a side between the corners,
 _RADIUS = 1.8 / _SIDE  # how far apart those are that are linked, and
 _NEAR = 4.0  # in these radii: as far it is asked who sees whom
 _PULLS = 12  # rounds in which ways are straightened; set by time to build, 2026-11-16
-_CORNERS_SEEN, _PLACES_SEEN = 24, 4  # nearest ones that are tried from a place
+_SEEN = 24, 4  # nearest corners and nearest other nodes that are tried from a place
 _LOCK = Lock()  # GEOS keeps notes in a prepared shape while it answers: one thread at a time
 
 
@@ -76,54 +75,25 @@ class Ways(NamedTuple):
         return np.where(self.apart[:, None, None], stay, places)
 
 
-class Region(ABC):
-    """nodes: (N, 2), all of them inside."""
+class Walkable:
+    """A graph of nodes (N, 2), all of them inside, and the shortest ways by them.
+
+    sees: whether the straight way from a to b, both inside, is.  each_sees: of each of x (n, 2) and
+    each of y (m, 2), (n, m).  seen: nodes that places inside see.  links: pairs of nodes that do.
+    """
 
     nodes: Floats
     pulls = 0  # rounds in which ways by the nodes are straightened, each of which may halve one
-    empty: bool
-
-    @abstractmethod
-    def inside(self, points: Floats) -> Mask:
-        """Whether places are."""
-
-    @abstractmethod
-    def nearest(self, points: Floats) -> Floats:
-        """The place inside that is nearest; places inside as they are."""
-
-    @abstractmethod
-    def moved(self, places: Floats, offsets: Floats) -> Floats:
-        """Places inside, moved by offsets (n, 2) as far as they stay inside."""
-
-    @abstractmethod
-    def touched(self, per_side: int) -> Mask:
-        """Which cells of a grid (per_side, per_side) hold any place inside; first axis x."""
-
-    @abstractmethod
-    def sees(self, a: Floats, b: Floats) -> Mask:
-        """Whether the straight way from a to b, both inside, is."""
-
-    @abstractmethod
-    def _each_sees(self, x: Floats, y: Floats) -> Mask:
-        """Whether each of x (n, 2) sees each of y (m, 2): (n, m)."""
-
-    @abstractmethod
-    def seen(self, places: Floats) -> Seen:
-        """Nodes that places inside see."""
-
-    @abstractmethod
-    def part(self, places: Floats) -> Ints:
-        """Number (n,) of the connected part that a place is in."""
-
-    @abstractmethod
-    def _links(self) -> tuple[Ints, Ints]:
-        """Pairs of nodes that see each other."""
+    sees: Callable[[Floats, Floats], Mask]
+    each_sees: Callable[[Floats, Floats], Mask]
+    seen: Callable[[Floats], Seen]
+    links: Callable[[], tuple[Ints, Ints]]
 
     @cached_property
     def _graph(self) -> Any:
         from scipy.sparse import coo_array
 
-        i, j = self._links()
+        i, j = self.links()
         lengths = np.maximum(np.hypot(*(self.nodes[i] - self.nodes[j]).T), 1e-12)  # 0 is no link
         return coo_array((lengths, (i, j)), shape=(len(self.nodes),) * 2).tocsr()
 
@@ -136,7 +106,7 @@ class Region(ABC):
 
     def distances(self, x: Floats, y: Floats) -> Floats:
         """Lengths (n, m) of the shortest ways from x (n, 2) to y (m, 2); inf if there is none."""
-        lengths = np.where(self._each_sees(x, y), np.linalg.norm(x[:, None] - y, axis=-1), np.inf)
+        lengths = np.where(self.each_sees(x, y), np.linalg.norm(x[:, None] - y, axis=-1), np.inf)
         if np.isfinite(lengths).all() or len(self.nodes) == 0:
             return lengths
         from_x, from_y = self.seen(x), self.seen(y)
@@ -200,7 +170,7 @@ def _compact(corners: Floats, kept: Mask) -> Floats:
     return np.take_along_axis(corners, np.take_along_axis(order, number, 1)[..., None], axis=1)
 
 
-class Area(Region):
+class Area(Walkable):
     """shape: polygons in units of the box; they may reach beyond it."""
 
     def __init__(self, shape: Any) -> None:
@@ -237,13 +207,13 @@ class Area(Region):
             tree.query(shapely.box(0, 0, 1, 1))  # which builds them, before threads ask
 
     def inside(self, points: Floats) -> Mask:
-        """Not on a wall, and in the box."""
-        return asked(shapely.contains_xy, self._shape, points) & (
-            (points >= 0) & (points <= 1)
-        ).all(axis=1)
+        """Whether places are: not on a wall, and in the box."""
+        box = ((points >= 0) & (points <= 1)).all(axis=1)
+        return asked(shapely.contains_xy, self._shape, points) & box
 
     def nearest(self, points: Floats) -> Floats:
-        """Off the walls by `MARGIN`, also for who stands in one."""
+        """The place inside that is nearest, off the walls by `MARGIN`, also for who stands in one;
+        places inside as they are."""
         points = np.clip(points, 0.0, 1.0)
         wrong = np.flatnonzero(~asked(shapely.intersects_xy, self._within, points))
         edges = self._edges[self._edge_tree.nearest(shapely.points(points[wrong]))]
@@ -251,7 +221,8 @@ class Area(Region):
         return points
 
     def moved(self, places: Floats, offsets: Floats) -> Floats:
-        """What would leave through a wall comes back from it, the way it came: as `space.fold`.
+        """Places inside, moved by offsets (n, 2): what would leave through a wall comes back from
+        it, the way it came, as `space.fold`.
 
         Who goes from x by u meets a wall from p by w where x + t u = p + s w.
         """
@@ -279,6 +250,7 @@ class Area(Region):
         return moved
 
     def touched(self, per_side: int) -> Mask:
+        """Which cells of a grid (per_side, per_side) hold any place inside; first axis x."""
         touched = asked(shapely.intersects, self._shape, _cells(per_side))
         return touched.reshape(per_side, per_side)
 
@@ -287,30 +259,24 @@ class Area(Region):
         lines = shapely.linestrings(np.stack([a, np.where(same[:, None], a + _SAME, b)], axis=1))
         return asked(shapely.contains_properly, self._shape, lines) | same
 
-    def _each_sees(self, x: Floats, y: Floats) -> Mask:
-        """Where corners are many, of those alone that are near: to others nodes lead as well.
-
-        Else a wall from p to q is between x and y if these are on different sides of it, and p and
-        q on different sides of the way, by the sign of  x × y + y × p + p × x.
-        """
-        if np.isfinite(self._radius):
-            sees = np.linalg.norm(x[:, None] - y, axis=-1) <= _NEAR * self._radius
-            i, j = np.nonzero(sees)
-            sees[i, j] = self.sees(x[i], y[j])
-            return sees
-        product = _cross(x[:, None], y[None])
-        sees = np.ones(product.shape, bool)
-        for p, q in self._walls.reshape(-1, 2, 2):
-            of_x, of_y = (_cross(q - p, z - p) > 0 for z in (x, y))
-            of_p, of_q = (product + _cross(y, z) + _cross(z, x)[:, None] > 0 for z in (p, q))
-            sees &= (of_x[:, None] == of_y) | (of_p == of_q)
+    def each_sees(self, x: Floats, y: Floats) -> Mask:
+        """Where corners are many, of those alone that are near: to others nodes lead as well."""
+        sees = np.linalg.norm(x[:, None] - y, axis=-1) <= _NEAR * self._radius
+        i, j = np.nonzero(sees)
+        sees[i, j] = self.sees(x[i], y[j])
         return sees
 
     def seen(self, places: Floats) -> Seen:
         """Among the nearest corners and the nearest other nodes; all nodes if none of these."""
-        corners, others = self.nodes[: self._turns], self.nodes[self._turns :]
-        between = _nearest_of(others, places, _PLACES_SEEN) + self._turns
-        nodes = np.hstack([_nearest_of(corners, places, _CORNERS_SEEN), between])
+        from scipy.spatial import cKDTree
+
+        near, ends = [np.zeros((len(places), 0), np.int64)], (0, self._turns, len(self.nodes))
+        for first, last, most in zip(ends[:2], ends[1:], _SEEN, strict=True):
+            if first < last:
+                most = min(most, last - first)
+                found = cKDTree(self.nodes[first:last]).query(places, most)[1]
+                near.append(first + found.reshape(len(places), most))
+        nodes = np.hstack(near)
         lengths = self._lengths(places, nodes)
         for i in np.flatnonzero(np.isinf(lengths).all(axis=1)):
             row = self._lengths(places[[i]], np.arange(len(self.nodes))[None])[0]
@@ -325,9 +291,10 @@ class Area(Region):
         return np.asarray(lengths.reshape(nodes.shape))
 
     def part(self, places: Floats) -> Ints:
+        """Number (n,) of the connected part that a place is in."""
         return np.asarray(self._part_tree.nearest(shapely.points(places)))
 
-    def _links(self) -> tuple[Ints, Ints]:
+    def links(self) -> tuple[Ints, Ints]:
         from scipy.spatial import cKDTree
 
         if np.isinf(self._radius):
@@ -338,7 +305,7 @@ class Area(Region):
         return i[free], j[free]
 
 
-class Network(Region):
+class Network(Walkable):
     """segments: (E, 4) edges in units of the box; what reaches beyond it is cut off."""
 
     def __init__(self, segments: Floats) -> None:
@@ -379,7 +346,7 @@ class Network(Region):
         """On the same edge."""
         return np.asarray(self._on(a)[1] == self._on(b)[1])
 
-    def _each_sees(self, x: Floats, y: Floats) -> Mask:
+    def each_sees(self, x: Floats, y: Floats) -> Mask:
         return np.asarray(self._on(x)[1][:, None] == self._on(y)[1])
 
     def seen(self, places: Floats) -> Seen:
@@ -394,10 +361,13 @@ class Network(Region):
         parts = connected_components(self._graph, directed=False)[1]
         return np.asarray(parts[self._ends[self._on(places)[1], 0]], np.int64)
 
-    def _links(self) -> tuple[Ints, Ints]:
+    def links(self) -> tuple[Ints, Ints]:
         """The edges; of two between the same nodes, one."""
         i, j = np.unique(np.sort(self._ends, axis=1), axis=0).T
         return i, j
+
+
+Region = Area | Network
 
 
 def area_of(segments: Floats) -> Any:
@@ -445,12 +415,3 @@ def _on_edges(points: Floats, edges: Floats) -> Floats:
     square = np.maximum((step**2).sum(axis=1), 1e-300)
     share = np.clip(((points - start) * step).sum(axis=1) / square, 0.0, 1.0)
     return np.asarray(start + share[:, None] * step)
-
-
-def _nearest_of(nodes: Floats, places: Floats, most: int) -> Ints:
-    from scipy.spatial import cKDTree
-
-    most = min(most, len(nodes))
-    if most == 0:
-        return np.zeros((len(places), 0), np.int64)
-    return cKDTree(nodes).query(places, most)[1].reshape(len(places), most)

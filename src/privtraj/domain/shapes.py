@@ -6,7 +6,7 @@ Everything here may come from anybody, and is public: what cannot be used gets o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from privtraj.base.files import MOST_BYTES, strict_json
 
 MOST_PIXELS = 4096**2
 
-_LINES, _AREAS = ("LineString", "MultiLineString"), ("Polygon", "MultiPolygon")
+_DEPTH = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
+"""Lists around rings of polygons, and around lines."""
 
 
 def geojson_segments(given: Any) -> tuple[Floats, bool]:
@@ -36,15 +37,37 @@ def geojson_segments(given: Any) -> tuple[Floats, bool]:
                 "the domain is no GeoJSON, or a very large one: give a file of at most 8 MB with "
                 "polygons or lines, simplified if need be"
             ) from None
-    shapes = list(_geometries(value))
-    kinds = {shape.get("type") in _AREAS for shape in shapes}
+    shapes, left = [], [value]  # all geometries, however nested; points are passed over
+    while left:
+        item = left.pop()
+        kind = item.get("type") if isinstance(item, Mapping) else None
+        if kind in _DEPTH:
+            shapes.append(item)
+        elif kind == "Feature":
+            left.append(item.get("geometry"))
+        elif kind in ("FeatureCollection", "GeometryCollection"):
+            inside = item.get("features" if kind == "FeatureCollection" else "geometries")
+            left += inside if isinstance(inside, list) else []
+    kinds = {shape["type"].endswith("Polygon") for shape in shapes}
     if len(kinds) != 1:
         raise InputError(
             "the GeoJSON of a domain must hold polygons, or lines for a network, and one kind only"
         )
     area, segments = kinds == {True}, [np.zeros((0, 4))]
     for shape in shapes:
-        for line in _lines(shape):
+        lists: list[Any] = [shape.get("coordinates")]
+        try:
+            for _ in range(_DEPTH[shape["type"]]):
+                lists = [line for many in lists for line in many or ()]
+            lines = [np.array([place[:2] for place in line], np.float64) for line in lists]
+            if not all(line.ndim == 2 and line.shape[1] == 2 and len(line) >= 2 for line in lines):
+                raise ValueError("no places")
+        except (TypeError, ValueError, KeyError):
+            raise InputError(
+                "the domain has coordinates that cannot be read: every ring or line must list "
+                "places of two numbers, x (or longitude) first"
+            ) from None
+        for line in lines:
             if area and (line[0] != line[-1]).any():  # a ring is closed
                 line = np.concatenate([line, line[:1]])
             segments.append(np.hstack([line[:-1], line[1:]]))
@@ -63,37 +86,6 @@ def read_bytes(given: Any) -> bytes:
         raise InputError(f"there is no file '{path}': check the path of the domain")
     with open(path, "rb") as file:
         return file.read(MOST_BYTES + 1)
-
-
-def _geometries(value: Any) -> Iterator[dict[str, Any]]:
-    """All geometries of a GeoJSON object, however nested; points are passed over."""
-    kind = value.get("type") if isinstance(value, Mapping) else None
-    if kind in (*_LINES, *_AREAS):
-        yield dict(value)
-    elif kind == "Feature":
-        yield from _geometries(value.get("geometry"))
-    elif kind in ("FeatureCollection", "GeometryCollection"):
-        inside = value.get("features" if kind == "FeatureCollection" else "geometries")
-        for item in inside if isinstance(inside, list) else ():
-            yield from _geometries(item)
-
-
-def _lines(shape: Mapping[str, Any]) -> list[Floats]:
-    """Rings of polygons, or lines, each (p, 2)."""
-    depth = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
-    lists: list[Any] = [shape.get("coordinates")]
-    try:
-        for _ in range(depth[shape["type"]]):
-            lists = [line for many in lists for line in many or ()]
-        lines = [np.array([place[:2] for place in line], np.float64) for line in lists]
-        if not all(line.ndim == 2 and line.shape[1] == 2 and len(line) >= 2 for line in lines):
-            raise ValueError("no places")
-    except (TypeError, ValueError, KeyError):
-        raise InputError(
-            "the domain has coordinates that cannot be read: every ring or line must list places "
-            "of two numbers, x (or longitude) first"
-        ) from None
-    return lines
 
 
 def mask_segments(mask: Any, extent: Any) -> Floats:

@@ -23,6 +23,7 @@ from privtraj.base.files import atomic_path
 from privtraj.base.formats import PATHS, extra, format_of
 from privtraj.base.space import as_user_times, moment, written_times
 from privtraj.columns.kinds import Number
+from privtraj.columns.precision import DEGREES as STEP
 from privtraj.columns.precision import axes
 from privtraj.data.tables import COORDINATE, anndata_needed
 from privtraj.export.tables import PathRows, write_as
@@ -67,7 +68,10 @@ def _places(paths: PathRows, x: str | None, y: str | None, hint: str | Said = ""
 def _located(paths: PathRows, x: str | None, y: str | None) -> list[tuple[list[float], Any]]:
     """The rows of the long table that have a place: the position, and all else as JSON writes it,
     dates as text and None where it is missing."""
-    at, table = _places(paths, x, y), paths.to_arrow()
+    at = _places(paths, x, y)
+    steps = {paths.features[k]: paths.precision.get(paths.features[k], STEP) for k in at}
+    fine = {**paths.precision, **{name: max(step, STEP) for name, step in steps.items()}}
+    table = replace(paths, precision=fine).to_arrow()
     time, where = table.column_names[1], [table.column_names[k - len(paths.features)] for k in at]
     units = {"timestamp[ms]": "milliseconds", "timestamp[us]": "microseconds"}
     digits, found = units.get(str(table.schema.types[1]), "seconds"), []

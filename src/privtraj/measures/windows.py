@@ -44,7 +44,7 @@ from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.noise import laplace_variance
 
-# Constants, and the loss that each trades. "Regret" is that of benchmarks/regret.py, even seeds.
+# Constants, and the loss that each trades. "Regret" is that of benchmarks/regret.py, seeds < 300.
 LISTED, LISTED_SHARE = "people at the listed times", 0.01
 """A release, and its share of epsilon: some hundred people show whether they are at these."""
 CLOSE = 0.05
@@ -76,10 +76,12 @@ POWERS, BANDS, BAND_WIDTH = (1.0, 2.0, 4.0), 2.0 * 1.7 ** np.arange(7), 0.3
 """Spectra f^-p, and those around a frequency. Without the bands oscillation is taken for rest."""
 USUAL_VARIANCE = 0.03
 """V of people of whom the look shows nothing, in squared boxes, and how much it varies."""
-WINDOW_NOISE = {1: 3.0, 2: 3.0, 3: 25.0}
-"""c, by features, fitted to the errors of hand-set windows; half or twice as much costs 3 %."""
-WINDOW_NOISE_OF_GRADIENTS = 40.0
-"""The same for more features. Slopes are 30 to 100 (4 to 8 features, 440 people at 12 times)."""
+WINDOW_NOISE = {1: 1.5, 2: 1.5, 3: 6.0}
+"""c, by features: twice as much has 4 % more regret in the plane and 7 % in three numbers, half as
+much the same; tracks in three numbers get 2 windows, and a third of their length, with 25. Errors
+over windows have slopes of 5 and 15: a look at few people shows less motion than there is."""
+WINDOW_NOISE_OF_GRADIENTS = 16.0
+"""The same for more features; slopes are 30 to 100 (4 to 8 features, 440 people at 12 times)."""
 HIDDEN_BENDING = 0.01
 """Bending of the curves by which the number of windows is chosen."""
 MOST_READ = 33

@@ -20,7 +20,7 @@ from privtraj.base.space import TimeAxis, hat_functions, nearest_bin
 from privtraj.data import sql
 from privtraj.data.dialect import DATE, Dialect, UnreadableCells
 from privtraj.data.public import PublicInputs
-from privtraj.data.records import FaultCount, check_infinite
+from privtraj.data.records import FaultCount, check
 from privtraj.data.records import Records as TableRecords
 from privtraj.metrics.columns import correlation, unit_points
 from privtraj.metrics.distances import as_points
@@ -109,9 +109,7 @@ def read_records(
     the model's columns say may be missing.
     """
     axis = TimeAxis(model.numeric_times, model.datetime, model.knots[[0, -1]])
-    public = PublicInputs(
-        model.columns, axis, model.time_name, person is not None, person, dialect=Dialect.of(csv)
-    )
+    public = PublicInputs(model.columns, axis, model.time_name, person, dialect=Dialect.of(csv))
     names = (model.time_name, *(column.name for column in public.asked))
     if person in names:
         raise InputError(f"column '{person}' is the person and also time or feature: use another")
@@ -134,7 +132,7 @@ def read_records(
     if len(read.times):
         check_times(read.datetime)
     cells = np.column_stack([read.times, read.points])
-    check_infinite(FaultCount.of(np.isinf(cells), names))
+    check("infinite", FaultCount.of(np.isinf(cells), names))
     codes, ids = read.people or (np.arange(len(cells)), None)
     needed = [True, *(not column.missing for column in public.asked)]
     whole = ~np.isnan(cells[:, needed]).any(axis=1) & (codes >= 0)

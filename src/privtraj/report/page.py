@@ -106,8 +106,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    written = (labels.percent, labels.percent_up, sentence, short, up)
-    written += (chance_in_words, factor_in_words)
+    words = [short, up, chance_in_words, factor_in_words]
+    written = (labels.percent, labels.percent_up, sentence, *words)
     environment.filters |= {function.__name__: function for function in written}
     return environment
 
