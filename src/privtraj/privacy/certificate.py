@@ -63,6 +63,10 @@ PROTECTS: dict[Adjacency, str] = {
 STATED = "stated by the steward"  # what nothing checks, in sentences
 CHECKED = "checked on the records"  # what was, in sentences
 EVERY_ROW = "every row is a different person's"
+NEW_PEOPLE = (
+    "nobody in these records is among other people of the ledger; whoever is all the same has the "
+    "sum of all that is spent on them, and not this epsilon alone"
+)
 BY_PERSON = "how many records a person has, by the column that says whose they are"
 COMPARED = {
     "exact": "identifiers exactly as written, so that blanks and capitals tell people apart",

@@ -299,29 +299,24 @@ def _largest(
     if spent.sampled or rate != 1:
         if rate == 1:  # no more than without what is sampled, which needs no grid
             start = _largest(kind, replace(spent, sampled=()), budget, person)
-        most = 1 / _LEAST_NOISE
-        good = _largest_on_grids(fits, min(start, most), most if rate != 1 else min(start, most))
+        most = 1 / _LEAST_NOISE if rate != 1 else min(start, 1 / _LEAST_NOISE)
+        good = start and _largest_on_grids(fits, min(start, most), most)
     else:
-        good = _first_halved(fits, start)
+        good = start
+        while good and not fits(good):
+            good = good / 2 if good / 2 >= _SMALLEST else 0.0
         if 0 < good < start:
             good = bisect(fits, good=good, bad=2 * good)
     return good * (1 - CALIBRATION_MARGIN)
 
 
-def _first_halved(fits: Callable[[float], bool], x: float) -> float:
-    """The first of x, x / 2, x / 4, ... that fits; 0.0 if none does."""
-    while not fits(x):
-        x /= 2
-        if x < _SMALLEST:
-            return 0.0
-    return x
-
-
 def _largest_on_grids(fits: Callable[[float, float], bool], start: float, most: float) -> float:
     """The largest x up to `most` that fits, by fits(x, grid); 0.0 if none from the start down."""
-    good = _first_halved(lambda x: fits(x, FINE), start)
-    if good == 0:
-        return 0.0
+    good = start
+    while not fits(good, FINE):
+        good /= 2
+        if good < _SMALLEST:
+            return 0.0
     while good < most and fits(min(2 * good, most), COARSE):
         good = min(2 * good, most)
     good = bisect(lambda x: fits(x, COARSE), good, min(2 * good, most), 5e-4)
