@@ -110,7 +110,8 @@ class Resolution(Slabs):
     What follows: time is cut half way between the last moment of a window and the first of the
     next.  unit_moments: (M,) in shares of the range.  centres: (K,) mean moment of each window, in
     shares of the range.  middles: (K,) the same in data units.  lengths: (K,) how much time a
-    window covers, in data units; or how many of the listed times.
+    window covers, in data units; or how many of the listed times.  need_curves: whether people of a
+    window are of several times; else every listed time is a window.
     """
 
     edges: Floats = field(init=False)
@@ -123,6 +124,7 @@ class Resolution(Slabs):
     centres: Floats = field(init=False)
     middles: Floats = field(init=False)
     lengths: Floats = field(init=False)
+    need_curves: bool = field(init=False)
 
     def __post_init__(self) -> None:
         moments, held = self.moments, np.bincount(self.of_moment)
@@ -138,14 +140,10 @@ class Resolution(Slabs):
             "centres": centres,
             "middles": start + centres * (end - start),
             "lengths": held.astype(np.float64) if self.listed else covered,
+            "need_curves": not self.listed or len(held) < len(moments),
         }
         for name, value in follows.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def need_curves(self) -> bool:
-        """Whether people of a window are of several times; else every listed time is a window."""
-        return not self.listed or len(self.centres) < len(self.moments)
 
     def knots(self, times: Floats) -> Floats:
         """Times of a model's curves: the ends, the edges of windows, and those of interest (T,).
