@@ -533,12 +533,17 @@ class Axes:
 
     levels: (d,) of a category, 0 for numbers.  ordered, fixed: (d,) as the columns say.
     flags: pairs (axis of a number, axis of its flag), of numbers that may be missing.
+    mixed: whether any is no number.
     """
 
     levels: tuple[int, ...]
     ordered: tuple[bool, ...]
     fixed: tuple[bool, ...]
     flags: tuple[tuple[int, int], ...] = ()
+    mixed: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mixed", any(self.levels))
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Axes:
@@ -558,11 +563,6 @@ class Axes:
     def numeric(cls, d: int) -> Axes:
         """d numbers."""
         return cls((0,) * d, (False,) * d, (False,) * d)
-
-    @property
-    def mixed(self) -> bool:
-        """Whether any is no number."""
-        return any(self.levels)
 
     @cached_property
     def numbers(self) -> Mask:
