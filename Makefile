@@ -108,8 +108,6 @@ bench-regret: $(READY)
 
 bench-utility: $(READY)
 	mkdir -p results
-	$(BIN)/python benchmarks/slabs.py --out results/slabs.md $(if $(QUICK),--quick)
-	$(BIN)/python benchmarks/monotone.py --out results/monotone.md $(if $(QUICK),--quick)
 	$(BIN)/python benchmarks/utility.py --out results/utility $(if $(QUICK),--quick)
 
 clean:
