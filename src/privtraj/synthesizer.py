@@ -98,7 +98,8 @@ class TrajectorySynthesizer(Recipe):
         """
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
-        measure, said = self.checked_for(snapshots), check_declared(declared or {})
+        measure = self.checked_for(snapshots)
+        said = {} if declared is None else check_declared(declared)
         weak = []  # about epsilon and delta, by the people as far as they are public
         if self.seed is None:
             counts = self.public_counts
@@ -256,6 +257,8 @@ class TrajectorySynthesizer(Recipe):
                 "people_middles": windows.middles.tolist(),
                 "people_lengths": windows.lengths.tolist(),
                 "listed_times": windows.listed,
+                "hidden_motion": windows.choice and windows.choice.hidden.tolist(),
+                "resolution": float(np.mean(found.resolution)),
             },
         )
 

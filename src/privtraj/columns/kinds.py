@@ -533,12 +533,22 @@ class Axes:
 
     levels: (d,) of a category, 0 for numbers.  ordered, fixed: (d,) as the columns say.
     flags: pairs (axis of a number, axis of its flag), of numbers that may be missing.
+    numbers, categories: (d,) which are such.  mixed: whether any is a category.
     """
 
     levels: tuple[int, ...]
     ordered: tuple[bool, ...]
     fixed: tuple[bool, ...]
     flags: tuple[tuple[int, int], ...] = ()
+    numbers: Mask = field(init=False, repr=False, compare=False)
+    categories: Mask = field(init=False, repr=False, compare=False)
+    mixed: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        numbers = np.array(self.levels) == 0
+        object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "categories", ~numbers)
+        object.__setattr__(self, "mixed", any(self.levels))
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Axes:
@@ -558,21 +568,6 @@ class Axes:
     def numeric(cls, d: int) -> Axes:
         """d numbers."""
         return cls((0,) * d, (False,) * d, (False,) * d)
-
-    @property
-    def mixed(self) -> bool:
-        """Whether any is no number."""
-        return any(self.levels)
-
-    @cached_property
-    def numbers(self) -> Mask:
-        """(d,) which are numbers."""
-        return np.array(self.levels) == 0
-
-    @property
-    def categories(self) -> Mask:
-        """(d,) which are levels."""
-        return ~self.numbers
 
     def sides(self, cells_per_side: int) -> tuple[int, ...]:
         """(d,) cells along each axis: so many of a number, and all levels of a category."""
