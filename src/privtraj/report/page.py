@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
-_SCRIPTS = ("page.js", "charts.js", "people.js", "draw.js")
-
 
 # Templates and files ---------------------------------------------------------------------------
 
@@ -65,10 +63,11 @@ class Page:
     template: str
     values: dict[str, Any]
     data: dict[str, Any]
+    scripts: tuple[str, ...] = ("page.js", "charts.js", "people.js", "draw.js")
 
     def html(self) -> str:
         """The whole file, in which only this style, this script and pictures inside are allowed."""
-        style, script = asset("page.css"), "".join(map(asset, _SCRIPTS))
+        style, script = asset("page.css"), "".join(map(asset, self.scripts))
         hashes = (hashlib.sha256(text.encode()).digest() for text in (style, script))
         style_hash, script_hash = (base64.b64encode(each).decode() for each in hashes)
         policy = (
