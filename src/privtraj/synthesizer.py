@@ -257,6 +257,8 @@ class TrajectorySynthesizer(Recipe):
                 "people_middles": windows.middles.tolist(),
                 "people_lengths": windows.lengths.tolist(),
                 "listed_times": windows.listed,
+                "hidden_motion": windows.choice and windows.choice.hidden.tolist(),
+                "resolution": float(np.mean(found.resolution)),
             },
         )
 

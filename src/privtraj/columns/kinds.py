@@ -533,16 +533,21 @@ class Axes:
 
     levels: (d,) of a category, 0 for numbers.  ordered, fixed: (d,) as the columns say.
     flags: pairs (axis of a number, axis of its flag), of numbers that may be missing.
-    mixed: whether any is no number.
+    numbers, categories: (d,) which are such.  mixed: whether any is a category.
     """
 
     levels: tuple[int, ...]
     ordered: tuple[bool, ...]
     fixed: tuple[bool, ...]
     flags: tuple[tuple[int, int], ...] = ()
-    mixed: bool = field(init=False)
+    numbers: Mask = field(init=False, repr=False, compare=False)
+    categories: Mask = field(init=False, repr=False, compare=False)
+    mixed: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        numbers = np.array(self.levels) == 0
+        object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "categories", ~numbers)
         object.__setattr__(self, "mixed", any(self.levels))
 
     @classmethod
@@ -563,16 +568,6 @@ class Axes:
     def numeric(cls, d: int) -> Axes:
         """d numbers."""
         return cls((0,) * d, (False,) * d, (False,) * d)
-
-    @cached_property
-    def numbers(self) -> Mask:
-        """(d,) which are numbers."""
-        return np.array(self.levels) == 0
-
-    @property
-    def categories(self) -> Mask:
-        """(d,) which are levels."""
-        return ~self.numbers
 
     def sides(self, cells_per_side: int) -> tuple[int, ...]:
         """(d,) cells along each axis: so many of a number, and all levels of a category."""

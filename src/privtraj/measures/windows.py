@@ -87,6 +87,8 @@ HIDDEN_BENDING = 0.01
 MOST_READ = 33
 """Times of interest at which curves are kept; all of 600 would take a minute to couple."""
 FEWEST_WINDOWS = 2  # curves need two ends
+LIKELY = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Quantiles of what motion may be hidden, five cases that are equally likely."""
 
 _FREQUENCIES = np.arange(1.0, 65.0)
 _SPECTRA = [
@@ -204,13 +206,14 @@ def even_windows(moments: int, windows: int) -> Ints:
 class WindowChoice(NamedTuple):
     """Windows (M,) of the moments, and why: squared W2 to expect from motion and from noise.
 
-    variance: of all people, in squared boxes.
+    variance: of all people, in squared boxes.  hidden: that of motion at the quantiles `LIKELY`.
     """
 
     of_moment: Ints
     motion: float
     noise: float
     variance: float
+    hidden: Floats
 
 
 class Look(NamedTuple):
@@ -337,15 +340,34 @@ def choose_windows(
     best, least = None, np.inf
     for wanted in np.unique(np.minimum(numbers, most)).astype(int).tolist():
         windows = windows_of(clock, wanted)
-        hidden = unseen(motions.squares, moments, windows)
-        hidden = variance * hidden / (variance + hidden)
+        hidden, likely = hidden_motion(motions, moments, windows, variance)
         noise = (windows[-1] + 1) * per_window
         loss = float(motions.chances @ np.sqrt(hidden + noise))
         if loss < least:
             mean = float(motions.chances @ hidden)
-            best, least = WindowChoice(windows, mean, noise, variance), loss
+            best, least = WindowChoice(windows, mean, noise, variance, likely), loss
     assert best is not None
     return best
+
+
+def hidden_motion(
+    motions: Motions, moments: Floats, window_of_moment: Ints, variance: float
+) -> tuple[Floats, Floats]:
+    """Squared W2 (H,) that the windows hide of each motion, no more than the variance of the
+    people, and its quantiles `LIKELY`."""
+    hidden = unseen(motions.squares, moments, window_of_moment)
+    hidden = variance * hidden / (variance + hidden)
+    order = np.argsort(hidden)
+    below = np.cumsum(motions.chances[order]) - motions.chances[order] / 2
+    return hidden, np.interp(LIKELY, below, hidden[order])
+
+
+def hidden_unlooked(moments: int, windows: int) -> Floats:
+    """The quantiles `LIKELY` where nobody looked, of even windows of so many moments."""
+    when, bins = np.linspace(0, 1, moments), even_windows(moments, min(moments, LOOK_BINS))
+    nothing = Look(np.zeros((1, int(bins[-1]) + 1)), np.full(1, 1e6), 1.0, USUAL_VARIANCE)
+    motions, of_moment = possible_motions(nothing, when, bins), even_windows(moments, windows)
+    return hidden_motion(motions, when, of_moment, USUAL_VARIANCE)[1]
 
 
 def even_motion(motion: Floats, moments: Floats) -> Floats:
