@@ -13,6 +13,7 @@ CORE := $(addprefix tests/privacy/test_,guard.py questions.py noise.py events.py
 	$(addprefix tests/test_,recipe.py columns.py floors.py files.py old_files.py)
 
 .PHONY: help demo quick test test-all lint core unit thorough x64 kills mutants operators fuzz docs evidence house
+.PHONY: attest audit lock check-lock sbom wheel
 .PHONY: reproduce bench bench-regret bench-utility clean
 
 help:
@@ -25,6 +26,8 @@ help:
 	@echo "make mutants   plant every break of docs/privacy.md and demand that a test fails (ONLY=names)"
 	@echo "make operators plant breaks that are found in the source itself (SAMPLE=12, or all)"
 	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600 FUZZ_SEED=1)"
+	@echo "make attest    what was tested of this version, signed (KEY=FILE of privtraj sign --new-key)"
+	@echo "make wheel     the wheel, the same bytes each time; make lock, check-lock, sbom: what it is built from"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
 	@echo "make reproduce the paper's tables and figures again, to paper/ (STROKES=FILE for the digits, QUICK=1)"
@@ -59,12 +62,12 @@ test:
 	$(MAKE) --jobs 2 lint unit
 
 unit: $(READY)
-	$(PYTEST) -m "not thorough"
+	$(PYTEST) -m "not thorough" --junitxml results/tests.xml
 
 test-all: thorough x64 mutants fuzz
 
 thorough: $(READY)
-	$(PYTEST) -m thorough
+	$(PYTEST) -m thorough --junitxml results/thorough.xml
 
 # the core once more, as users of libraries see it that let JAX compute in float64
 x64: $(READY)
@@ -83,6 +86,21 @@ mutants: $(READY)
 # breaks found in the source itself, a sample or all; goes on from results/operators/outcomes.csv
 operators: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m mutants --operators --sample $(SAMPLE) --out results/operators
+
+# attest reads what test, test-all, mutants, operators and audit have left in results/
+audit: $(READY)
+	mkdir -p results
+	$(BIN)/privtraj audit --epsilon 1 --delta 1e-5 --out results/audit.json --force
+
+attest: $(READY)
+	$(BIN)/python experiments/attest.py --key $(KEY)
+
+lock check-lock sbom: $(READY)
+	$(BIN)/python experiments/supply.py $(patsubst check-lock,check,$@)
+
+# archives carry times: those of the last commit
+wheel: $(READY)
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 fuzz: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
@@ -108,8 +126,6 @@ bench-regret: $(READY)
 
 bench-utility: $(READY)
 	mkdir -p results
-	$(BIN)/python benchmarks/slabs.py --out results/slabs.md $(if $(QUICK),--quick)
-	$(BIN)/python benchmarks/monotone.py --out results/monotone.md $(if $(QUICK),--quick)
 	$(BIN)/python benchmarks/utility.py --out results/utility $(if $(QUICK),--quick)
 
 clean:

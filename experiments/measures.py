@@ -3,7 +3,7 @@
     python experiments/measures.py [--families known|second|unseen] [--cases 96] [--features 2 3 4]
         [--json FILE]
 
-Cases are random populations of experiments/quality.py, with so many features, 300 to 30,000 people
+Cases are random populations of experiments/families.py, with so many features, 300 to 30,000 people
 at five listed times or at any time, epsilon .5, 1 or 4, delta 1e-5. Both measurements fit the same
 records. Squared W2 (exact optimal transport, mean over five times) between 500 released people and
 600 points that represent 16,000 others. Printed is gradients / counts: the geometric mean, and in
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from common import in_parallel, write_json
-from quality import FAMILIES, IN_THE_PLANE
+from families import FAMILIES, IN_THE_PLANE
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 

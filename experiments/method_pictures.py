@@ -38,7 +38,7 @@ class Watching(Guard):
         if isinstance(release.question, CellCounts):
             self.counted.append(answer)
         elif isinstance(release.question, KernelSums):
-            self.moved.append(np.asarray(release.question.kernel.centres))
+            self.moved.append(np.asarray(release.question.parameters.centres))
         return answer
 
 

@@ -28,7 +28,9 @@ from privtraj.motion.process import Scale
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import (
     CAUTION,
+    NEW_PEOPLE,
     PUBLIC_COUNTS,
+    STATED,
     Certificate,
     certify,
     check_declared,
@@ -87,14 +89,17 @@ class TrajectorySynthesizer(Recipe):
 
         ledger: a file in which the whole budget is recorded before anything is released, so that
             repeated fits on the same people add up and stay below a cap.
-        new_people: states that nobody in these snapshots is among the people of that ledger.
+        new_people: your word that nobody in these snapshots is among the people of that ledger, so
+            that budgets need not add up. Nothing checks it, and the certificate says so: whoever
+            is in both all the same has the sum.
         declared: what the certificate says beside its numbers, in your words: title, controller,
             purpose, date, contact.
         watcher: told of every noisy answer; it sees only what leaves the guard.
         """
         if not isinstance(snapshots, Snapshots):
             raise InputError("fit takes Snapshots, from Snapshots.from_table or from_arrays")
-        measure, said = self.checked_for(snapshots), check_declared(declared or {})
+        measure = self.checked_for(snapshots)
+        said = {} if declared is None else check_declared(declared)
         weak = []  # about epsilon and delta, by the people as far as they are public
         if self.seed is None:
             counts = self.public_counts
@@ -113,6 +118,10 @@ class TrajectorySynthesizer(Recipe):
             found = measure.fit(guard, Task(snapshots, self, plan, rng, progress))
             certificate = self.certified(snapshots, found, spent, source.private)
             certificate = replace(certificate, declared=said)
+            if ledger is not None and new_people:
+                stated = [*certificate.public_inputs.get(STATED, []), NEW_PEOPLE]
+                public = {**certificate.public_inputs, STATED: stated}
+                certificate = replace(certificate, public_inputs=public)
             model = self._assembled(snapshots, found, certificate)
         except KeyboardInterrupt as stop:
             stop.add_note(
@@ -248,6 +257,8 @@ class TrajectorySynthesizer(Recipe):
                 "people_middles": windows.middles.tolist(),
                 "people_lengths": windows.lengths.tolist(),
                 "listed_times": windows.listed,
+                "hidden_motion": windows.choice and windows.choice.hidden.tolist(),
+                "resolution": float(np.mean(found.resolution)),
             },
         )
 

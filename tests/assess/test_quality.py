@@ -9,9 +9,8 @@ import pytest
 import privtraj as pt
 from privtraj.assess import quality as estimate
 from privtraj.assess import simulate
-from privtraj.assess.common import Estimate
 from privtraj.assess.quality import (
-    ModelCrowd,
+    PossibleCrowd,
     Quality,
     can_be_refitted,
     estimated_quality,
@@ -19,7 +18,6 @@ from privtraj.assess.quality import (
     read_times,
     refitted,
 )
-from privtraj.measures.registry import NAMES, find
 
 N = 2400
 
@@ -69,7 +67,7 @@ def found(models):
 @pytest.mark.thorough
 def test_more_budget_is_worth_more(found):
     little, much = found[0.05].worth, found[8.0].worth
-    assert little.worth < much.worth  # at a hopeless budget it says too much: docs/planning.md
+    assert little.worth < min(much.worth / 3, 40)  # 42 are true of this draw, 2 to 17 of others
     for worth in (little, much):
         assert worth.low < worth.worth < worth.high
 
@@ -135,11 +133,17 @@ def test_people_at_listed_times_are_drawn_there():
     assert not fitted(4.0, 3).diagnostics["listed_times"]
 
 
-def test_people_are_drawn_from_the_model(models):
-    model = models[8.0]
-    people = ModelCrowd(model).places(np.full(4000, 0.5), 3)
-    there = model.sample(4000, times=[0.5], seed=4).values[:, 0]
-    assert np.abs(people.mean(axis=0) - there.mean(axis=0)).max() < 5 * 0.2 / np.sqrt(4000)
+def test_possible_people_are_as_sharp_as_the_model_cannot_tell(models):
+    few, many = (PossibleCrowd(models[epsilon]) for epsilon in (0.05, 8.0))
+    assert few.stands < many.stands
+    for crowd in (few, many):
+        people = crowd.places(np.repeat([0.2, 0.8], 2000), 3)
+        assert len(np.unique(people[:2000], axis=0)) <= crowd.stands
+        there = crowd.model.sample(4000, times=[0.2], seed=4).values[:, 0]
+        side = np.mean(crowd.model.diagnostics["cell_side"])
+        assert np.abs(people[:2000].mean(axis=0) - there.mean(axis=0)).max() < side / 2
+        moved = simulate.drawn(crowd.model, np.array([0.2, 0.8]), crowd.stands, crowd.seed)
+        assert np.isin(people[2000:, 0], moved[:, 1, 0]).all()  # the same stands, later
 
 
 def test_many_people_are_simulated_by_fewer(models, monkeypatch):
@@ -166,16 +170,6 @@ def test_a_fit_that_is_refused_has_no_estimate(models, monkeypatch):
 
 
 # Words, files ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("measure", NAMES)
-def test_simulations_are_too_good(measure):
-    found = Estimate.of(60.0, find(measure).optimism, 1e4)
-    assert found.low < found.worth < found.high
-    assert found.worth < 60
-    assert not found.or_more
-    assert Estimate.of(500.0, find(measure).optimism, 1e4).or_more
-    assert Estimate.of(500.0, find(measure).optimism, 1e4).high == 500
 
 
 def test_json_and_back(found):
@@ -214,6 +208,6 @@ def test_categories_have_bands_and_groups():
     quality = estimated_quality(model, refits=1)
     assert list(quality.shares) == ["diagnosis"]
     assert np.array(quality.shares["diagnosis"]).shape == (len(quality.numeric_times), 5)
-    assert {group.column for group in quality.groups} == {"diagnosis"}
-    assert all(group.share >= estimate.LEAST_GROUP for group in quality.groups)
+    assert len(quality.groups) == 5
+    assert sum(group.share for group in quality.groups) == pytest.approx(1)
     assert list(quality.medians) == ["hba1c"]

@@ -222,7 +222,9 @@ def test_new_people_have_a_budget_of_their_own(fit, started, ledger, tmp_path, c
     other = _variant(tmp_path / "other.csv", _one_cell_changed)
     assert fit("two", "--new-people", data=other, epsilon="0.9") == 0
     assert [group["epsilon"] for group in _summary(ledger)["groups"]] == [0.4, 0.9]
-    capsys.readouterr()
+    said = capsys.readouterr().out
+    assert "Stated by the steward, and not checked: nobody in these records" in said
+    assert "has their sum, epsilon 1.3 and" in said
     assert fit("three", data=other) == 2
     assert "epsilon 0.1 and" in _error(capsys)
     assert fit("three") == 0

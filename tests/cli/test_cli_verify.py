@@ -17,6 +17,7 @@ import pytest
 from privtraj import cli, datasets
 from privtraj.export import tables as export_tables
 from privtraj.model.model import load
+from privtraj.privacy import signatures
 
 # The shape that the other tests of the command line have: compiling is what takes time.
 PUBLIC = ["--adjacency", "replace-one", "--public-counts", "40", "40", "40", "40", "40"]
@@ -320,3 +321,43 @@ def test_only_the_right_pair_passes_where_the_forgery_agrees_with_itself(good, t
     for array, header in [(lambda x: x[:, ::-1], _own_hash), (None, cheaper)]:
         path = _rebuilt(good.model, tmp_path / "m.privtraj", array=array, header=header)
         _refused([path, "--certificate", good.certificate], "is not the certificate of", capsys)
+
+
+def test_a_good_model_has_a_dossier(good, tmp_path, capsys):
+    out = tmp_path / "dossier.html"
+    assert cli.main(["dossier", good.model, "-o", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["out"] == str(out)
+    assert "Privacy dossier: height, weight over age" in out.read_text("utf-8")
+    assert cli.main(["dossier", good.model, "-o", str(out)]) == 2
+
+
+def test_an_attestation_tells_whether_the_code_is_the_attested_one(good, tmp_path, capsys):
+    pytest.importorskip("cryptography")
+    for name in ("tester", "other"):
+        signatures.new_key(tmp_path / name)
+    source = load(good.model).certificate.source_sha256
+    said = {signatures.ATTESTATION: 1, "version": "0.3", "date": "2026-11-30"}
+    said |= {"source_sha256": source, "results": {"tests": {"failures": 0}}}
+    path = tmp_path / "attestation.json"
+
+    def verify(values, *key):
+        path.write_text(json.dumps(values))
+        code = cli.main(["verify", good.model, "--attestation", str(path), *key])
+        return code, "".join(capsys.readouterr())
+
+    key = ["--attestation-key", str(tmp_path / "tester.pub")]
+    signed = signatures.signed_statement(said, tmp_path / "tester")
+    code, text = verify(signed, *key)
+    assert (code, "attested on 2026-11-30" in text, "not checked:" in text) == (0, True, False)
+    assert '"failures": 0' in text
+    assert "signature was not checked" in verify(signed)[1]
+    forged = {**signed, "results": {"tests": {"failures": 0, "mutants": "all caught"}}}
+    assert "was changed after it was signed" in verify(forged, *key)[1]
+    assert verify(forged, *key)[0] == 2
+    code, text = verify(signatures.signed_statement(said, tmp_path / "other"), *key)
+    assert (code, "another key" in text) == (2, True)
+    older = signatures.signed_statement({**said, "source_sha256": "0" * 64}, tmp_path / "tester")
+    code, text = verify(older, *key)
+    assert (code, "other code than the attested" in text) == (2, True)
+    for broken in ({}, [], {**signed, "signature": None}, {**signed, "results": 3}):
+        assert "is no attestation" in verify(broken, *key)[1]

@@ -51,11 +51,11 @@ def test_a_plan_says_what_its_epsilon_means(capsys):
     assert cli.main([*PLAN, "--epsilon", "1", "--delta", "1e-5"]) == 0
     small = " ".join(capsys.readouterr().out.split())
     assert "shows faintly at most" in small
-    assert "right in 73.2% of cases at most" in small
+    assert "right in at most 73.2% of cases" in small
     assert cli.main([*PLAN, "--epsilon", "4", "--delta", "1e-5"]) == 0
     large = " ".join(capsys.readouterr().out.split())
     assert "may show clearly" in large
-    assert "right in 98.3% of cases at most" in large
+    assert "right in at most 98.3% of cases" in large
 
 
 def test_a_fit_warns_before_and_on_its_certificate(table, tmp_path, capsys):

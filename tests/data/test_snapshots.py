@@ -442,6 +442,17 @@ def test_several_records_need_a_person_and_one_way_to_choose():
     _refused(_columns(), both, "leave out one of them")
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, dict])
+def test_a_table_of_points_is_read_by_the_names_of_its_features(kind):
+    rng = np.random.default_rng(0)
+    times, x, y = rng.random((3, 40))
+    plain = {"bounds": {"x": (0, 1), "y": (0, 2)}, "time_range": (0, 1)}
+    by_name = Snapshots.from_arrays(times, kind({"z": x, "y": y, "x": x}), **plain)
+    by_place = Snapshots.from_arrays(times, np.column_stack([x, y]), **plain)
+    np.testing.assert_array_equal(by_name._rows.points, by_place._rows.points)
+    assert by_name._digest == by_place._digest
+
+
 def test_tables_take_several_records_as_arrays_do():
     columns = _columns(id=[f"p{k // 3}" for k in range(N)])
     options = {"records_per_person": 2, "seed": 3}

@@ -41,7 +41,7 @@ def test_a_plan_fits_its_budget_and_has_no_release_without_a_name(
     most = measure.most_releases(20)
     ledger = Ledger(recipe.epsilon, recipe.delta, recipe.adjacency)
     for planned in plan.releases:
-        assert planned.times <= most[planned.event.what]
+        assert planned.times <= most[planned.event.name]
         ledger.spend(planned.event)  # of shared ones the bound: all of them together
     assert sum(planned.shared for planned in plan.releases) == 1
 

@@ -12,6 +12,7 @@ imports is no break of privacy.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import shutil
@@ -180,6 +181,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes = planted_at_once(
             [partial(judged, mutant, cache, otherwise) for mutant in mutants]
         )
+    if not asked.names:  # all of them: read by experiments/attest.py
+        (ROOT / "results").mkdir(exist_ok=True)
+        with (ROOT / "results" / "mutants.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([Outcome._fields, *outcomes])
     caught = sum(outcome.said in (CAUGHT, ELSEWHERE) for outcome in outcomes)
     print(f"{caught} of {len(outcomes)} mutants caught")
     return int(caught < len(outcomes))

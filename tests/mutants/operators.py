@@ -8,8 +8,9 @@
     skip-clamp    a bound that is not kept: clip, minimum, maximum
     drop-payment  a payment, a check or a flush that is left out
 
-Sites are found in the trees of `ROOMS`; of factors, scales and clamps in the measures only those of
-functions that plan, ask or pay (`PAYS`), as the rest decides about quality alone. A name, such as
+Sites are found in the trees of `ROOMS`; of factors, scales and clamps in the measures only those in
+what is planned, asked or paid (`PAYS`) and in what that is computed from, as the rest decides about
+quality alone. What a check is told is not halved: numbers in range stay there. A name, such as
 "halve-scale privacy/noise.py laplace 2", is that of the operator, the file, the function and the
 number of the site in it, so that it outlives changes elsewhere. `shards` plants them: tests that
 fail for any reason have noticed. Survivors are explained in survivors.toml, by name; one without an
@@ -24,6 +25,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from mutants import suite
@@ -91,9 +93,15 @@ def sampled(mutants: Sequence[Planted], many: int, seed: int) -> list[Planted]:
     return [mutants[k] for k in sorted(chosen)]
 
 
-def explanations() -> dict[str, str]:
-    """Why survivors survive, by name."""
-    return dict(tomllib.loads(EXPLAINED.read_text("utf-8"))["survivors"])
+def explanations(mutants: Sequence[Planted]) -> dict[str, str]:
+    """Why survivors survive, by name; a * in a name of the file stands for any text."""
+    known = tomllib.loads(EXPLAINED.read_text("utf-8"))["survivors"]
+    return {
+        mutant.name: why
+        for mutant in mutants
+        for name, why in known.items()
+        if fnmatchcase(mutant.name, name)
+    }
 
 
 # Sites ----------------------------------------------------------------------------------------
@@ -103,9 +111,9 @@ def _sites(text: str, room: str) -> Iterator[tuple[tuple[str, str], ast.AST, str
     """(operator, place), node, new text for each site of a file."""
     seen: Counter[tuple[str, str]] = Counter()
     for function, node in _functions(ast.parse(text)):
-        pays = room == "privacy" or bool(PAYS & _names(node))
+        paid = None if room == "privacy" else _paid(node)
         for part in _own(node):
-            for operator, site, new in _operators(part, pays):
+            for operator, site, new in _operators(part, paid is None or part in paid):
                 seen[operator, function] += 1
                 yield (operator, f"{function} {seen[operator, function]}"), site, new
 
@@ -118,6 +126,24 @@ def _functions(
             yield prefix + node.name, node
         if isinstance(node, ast.ClassDef):
             yield from _functions(node, f"{prefix}{node.name}.")
+
+
+def _paid(function: ast.AST) -> set[ast.AST]:
+    """What stands in a call of `PAYS`, and in assignments that such a call depends on."""
+    parts = list(ast.walk(function))
+    kept = [node for node in parts if isinstance(node, ast.Call) and _called(node.func) in PAYS]
+    names: set[str] = set()
+    while True:
+        found = {name for node in kept for name in _names(node)}
+        if found == names:
+            return {part for node in kept for part in ast.walk(node)}
+        names = found
+        for node in parts:
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                set_here = {x.id for t in targets for x in ast.walk(t) if isinstance(x, ast.Name)}
+                if set_here & names:
+                    kept.append(node.value)
 
 
 def _statements(tree: ast.AST) -> dict[int, frozenset[int]]:
@@ -171,7 +197,7 @@ def _operators(node: ast.AST, pays: bool) -> Iterator[tuple[str, ast.AST, str]]:
                 yield "skip-clamp", node, ast.unparse(inner)
         case ast.Expr(ast.Call(function)) if _called(function) in DUTIES:
             yield "drop-payment", node, "None"
-    if isinstance(node, ast.Call) and pays:
+    if isinstance(node, ast.Call) and pays and "check" not in _called(node.func):
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             if _called(argument) in SCALES:
                 yield "halve-scale", argument, f"{ast.unparse(argument)} / 2"

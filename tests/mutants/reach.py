@@ -125,8 +125,10 @@ class Recorder:
         lines = defaultdict(list)
         for file, line in own.lines.union(*(each.lines for each in used)):
             lines[file].append(line)
-        seconds = own.seconds + sum(each.seconds for each in used)
-        told = {"test": item.nodeid, "seconds": round(seconds, 3), "lines": lines}
+        costs = {f"{each[-1].baseid} {each[-1].argname}": self._fixtures[each[-1]].seconds
+                 for each in known if each[-1] in self._fixtures}  # fmt: skip
+        told = {"test": item.nodeid, "seconds": round(own.seconds, 3), "lines": lines}
+        told["fixtures"] = {name: round(cost, 3) for name, cost in costs.items() if cost > 0.05}
         with open(os.environ[REACH], "a", encoding="utf-8") as file:
             file.write(json.dumps(told) + "\n")
 

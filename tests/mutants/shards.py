@@ -71,10 +71,11 @@ class Row:
 
 @dataclass
 class Reaching:
-    """A test: what it costs, and the lines that it passes."""
+    """A test: what it costs by itself, what its fixtures cost, and the lines that it passes."""
 
     test: str
     seconds: float
+    fixtures: Mapping[str, float]
     lines: Mapping[str, set[int]] = field(repr=False)
 
 
@@ -214,7 +215,12 @@ def traced(workers: Workers, known: Path) -> list[Reaching]:
     whole = {key: tests for key, tests in found.items() if key not in cut}
     known.write_bytes(gzip.compress(json.dumps(whole).encode()))
     return [
-        Reaching(one["test"], one["seconds"], {k: set(v) for k, v in one["lines"].items()})
+        Reaching(
+            one["test"],
+            one["seconds"],
+            one["fixtures"],
+            {k: set(v) for k, v in one["lines"].items()},
+        )
         for tests in found.values()
         for one in tests
     ]
@@ -254,7 +260,7 @@ class Judge:
         self._workers, self._tests, self._file = workers, tests, file
         self._lock = threading.RLock()
         self._sound: dict[str, bool] = {}
-        self._known = operators.explanations()
+        self._known = operators.explanations(operators.planted())
         self.rows: dict[str, Row] = {}
 
     def resume(self, mutants: Sequence[Planted]) -> list[Planted]:
@@ -280,9 +286,12 @@ class Judge:
         """By tests of so many seconds, without those that it has passed in earlier rounds."""
         row, start = self.rows[mutant.name], time.monotonic()
         tests = ordered(mutant, self._tests)
-        asked, cost = tests[row.asked :], 0.0
+        asked, cost, made = tests[row.asked :], 0.0, set()
         for many, test in enumerate(asked):
-            cost += test.seconds
+            cost += test.seconds + sum(
+                seconds for name, seconds in test.fixtures.items() if name not in made
+            )
+            made |= test.fixtures.keys()
             if cost > budget and many:
                 asked = asked[:many]
                 break
@@ -302,7 +311,8 @@ class Judge:
     def _failed(self, mutant: Planted, tests: Sequence[Reaching]) -> str | None:
         """The test that fails because of it; "" if there is none."""
         names = [test.test for test in tests]
-        limit = 25 + 5 * sum(test.seconds for test in tests)
+        fixtures = {name: cost for test in tests for name, cost in test.fixtures.items()}
+        limit = 25 + 5 * (sum(test.seconds for test in tests) + sum(fixtures.values()))
         while True:
             names = [name for name in names if self._sound.get(name, True)]
             failed = self._run(mutant, names, limit)
@@ -372,8 +382,6 @@ def told(rows: Sequence[Row]) -> int:
     for row in rows:
         if row.said == SURVIVED:
             print(f"SURVIVED {row.name}: {row.breaks} (asked {row.asked} of {row.reaching} tests)")
-        if row.said == CAUGHT and row.name in operators.explanations():
-            print(f"explained, and caught by {row.by}: {row.name}")
     planted = len(rows) - counts[OPEN]
     share = counts[CAUGHT] / max(planted, 1)
     print(

@@ -14,7 +14,16 @@ from privtraj.base.errors import InputError
 from privtraj.privacy import certificate as certificate_module
 from privtraj.privacy import signatures
 from privtraj.privacy.accounting import Sequential, epsilon_at, gaussian_delta, tally, to_entries
-from privtraj.privacy.certificate import Certificate, certify, check_declared
+from privtraj.privacy.certificate import (
+    CAUTION,
+    MOST_RECORDS,
+    PUBLIC_COUNTS,
+    Certificate,
+    certify,
+    certify_disjoint,
+    chance_right,
+    check_declared,
+)
 from privtraj.privacy.events import (
     ChosenTimes,
     GaussianSum,
@@ -375,3 +384,36 @@ def test_a_certificate_names_the_code_of_the_trusted_base(tmp_path, monkeypatch)
     assert certificate_module.source.__wrapped__() == known
     (tmp_path / "noise.py").write_bytes(b"def laplace(): return 0\n")
     assert certificate_module.source.__wrapped__() != known
+
+
+@pytest.mark.parametrize("public", [{}, {PUBLIC_COUNTS: [50, 50]}], ids=["counted", "public"])
+def test_a_large_epsilon_is_warned_of_wherever_it_is_read(public):
+    budget = {"epsilon": 9.5, "delta": 0.0}
+    known = certificate_of((LaplaceCounts(9.0, "counts"), 1), public_inputs=public, **budget)
+    cautious = replace(known, found={CAUTION: "delta is large"})
+    for one in (known, cautious):
+        assert any("epsilon = 9 is above 8" in words for words in one.warnings)
+
+
+def test_chances_are_those_of_the_definition_and_never_above_one():
+    for epsilon, delta in ((0.0, 0.0), (1.0, 0.01), (3.0, 0.2), (0.1, 1.0)):
+        exact = (math.exp(epsilon) + delta) / (math.exp(epsilon) + 1)
+        assert chance_right(epsilon, delta) == pytest.approx(min(exact, 1.0), rel=1e-12)
+    forged = replace(certificate_of((COUNTS, 1)), attacker={"advantage": 3.0})
+    assert forged.chance_right == 1.0
+
+
+def test_time_bins_are_spoken_of_only_where_they_are_public():
+    plain = certificate_of((COUNTS, 1), adjacency="replace-one")
+    public = {PUBLIC_COUNTS: [50, 50], MOST_RECORDS: 1}
+    binned = certificate_of((COUNTS, 1), adjacency="replace-one", public_inputs=public)
+    assert "same time bins" not in str(plain)
+    assert "A person has" not in str(plain)
+    assert "both in the same time bins," in str(binned)
+    assert "A person has at most one record." in str(binned)
+
+
+def test_the_budget_of_different_people_is_the_largest_of_theirs():
+    some = [certificate_of((COUNTS, 1), epsilon=budget) for budget in (2.0, 5.0, 1.0)]
+    joined = certify_disjoint(some, public_inputs={})
+    assert (joined.target_epsilon, joined.epsilon) == (5.0, some[0].epsilon)

@@ -238,3 +238,18 @@ def test_an_entry_with_the_fields_of_another_mechanism_is_none():
     ]:
         with pytest.raises(InputError, match="not that of an event"):
             Event.from_dict({**event.to_dict("add-remove"), **extra})
+
+
+def test_an_entry_counts_every_release():
+    one = LaplaceCounts(0.3, "counts", records=2)
+    assert one.cost("replace-one", 5)["epsilon"] == pytest.approx(2 * 2 * 5 * 0.3)
+    assert one.cost("add-remove", 1)["epsilon"] == pytest.approx(0.6)
+
+
+def test_the_limit_of_sampled_steps_is_that_of_all_steps_and_records():
+    step = SampledPair.of(GaussianSum(20.0, "step", records=3, rate=0.1), "add-remove")
+    assert step.limit_mu_squared(5) == pytest.approx(0.01 * 15 * math.expm1(1 / 400))
+    assert (
+        SampledPair.of(GaussianSum(20.0, "step", rate=0.1), "replace-one").limit_mu_squared(5)
+        is None
+    )

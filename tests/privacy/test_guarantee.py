@@ -232,3 +232,12 @@ def test_slack_of_other_people_is_not_lost_on_the_way():
     after = Ledger(9.0, 1e-5, others=loud.guarantee)
     assert after.cost.slack == 1e-6
     assert certificate(after).slack == 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.5, 1.0])
+def test_the_worst_of_several_ways_is_the_largest_at_every_epsilon(epsilon):
+    few = Sequential(((LaplaceCounts(0.4, "counts"), 1),))
+    many = Sequential(((GaussianSum(3.0, "sum"), 1),))
+    both = cost(Parallel((few, many)), "add-remove")
+    alone = [cost(one, "add-remove").delta(epsilon) for one in (few, many)]
+    assert both.delta(epsilon) == pytest.approx(max(alone), rel=1e-9)

@@ -239,6 +239,17 @@ def test_new_people_have_a_budget_of_their_own(path):
     refused_untouched(path, BudgetError, "epsilon 0.125 and", lambda: fit(ledger, FIRST))
 
 
+def test_that_people_are_new_is_the_stewards_word_and_the_sum_is_said(path):
+    ledger = capped(path)
+    fit(ledger, FIRST, epsilon=0.75)
+    assert "steward's word" not in ledger.describe()
+    fit(ledger, SECOND, epsilon=0.5, new_people=True)
+    ledger.charge(0.125, 0.0, "add-remove", "for everybody, and counted once in the sum")
+    said = ledger.describe()
+    assert "the steward's word, which nothing checks" in said
+    assert "their sum, epsilon 1.375 and delta 2e-05." in said
+
+
 def test_unknown_records_are_charged_to_every_group(path):
     ledger = capped(path)
     fit(ledger, FIRST, epsilon=0.5)

@@ -5,6 +5,7 @@ those, can fail by chance, each with probability 1e-6 (`FALSE_ALARM`).
 """
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -287,3 +288,14 @@ def test_parameters_without_a_table_are_refused(epsilon):
         noise.discrete_gaussian(0)
     with pytest.raises(InputError):
         SeededSource(-1)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 40])
+def test_bounds_of_the_exponential_hold_it_at_any_precision(bits):
+    one = 1 << bits
+    with localcontext() as context:
+        context.prec = 60
+        for k in range(90):
+            low, high = noise._exp_minus(Fraction(k, 9), one)
+            exact = (-Decimal(k) / 9).exp() * one
+            assert low <= exact <= high

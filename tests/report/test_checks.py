@@ -12,7 +12,8 @@ import privtraj as pt
 from mixed_clinic import COLUMNS, mixed_model
 from privtraj.assess import quality as estimates
 from privtraj.assess.common import Estimate
-from privtraj.assess.quality import Group, Quality
+from privtraj.assess.groups import Group
+from privtraj.assess.quality import Quality
 from privtraj.base.errors import about
 from privtraj.report.checks import (
     checks,
@@ -98,7 +99,7 @@ def test_the_summary_counts(model):
     good = [c for c in grades(model).values() if c.verdict == "good"]
     assert summary(good) == f"All {len(good)} checks are good."
     poor = replace(good[0], verdict="poor")
-    assert summary([*good[1:], poor]).startswith(f"Of {len(good)} checks, 1 is poor")
+    assert summary([*good[1:], poor]).startswith(f"Of {len(good)} checks, poor: {poor.name} (")
 
 
 def test_numbers_as_people_write_them():
@@ -127,9 +128,14 @@ def quality(*people, or_more=False):
         Estimate(whole, whole / 4, 2.5 * whole, or_more),
         TIMES[: len(people)],
         each,
-        (Group("sex", "F", 0.4, Estimate(2.0, 1.0, 4.0)),),
+        (
+            Group("sex", "F", 0.4, 0.03, 1.2, "numbers"),
+            Group("sex", "M", 0.6, 0.03, 0.3, ""),
+            Group("code", "a", 0.048, 0.04, 0.3, ""),
+        ),
         {"height": (1.0, 3.0, 3.0)},
-        {"sex": ((0.031, 0.031),) * len(people)},
+        {"sex": ((0.031, 0.031),) * len(people), "code": ((0.04,),) * len(people)},
+        {"height, weight": 0.8, "height, age": -0.1},
         0.14,
         3,
     )
@@ -154,8 +160,9 @@ def test_times_and_groups_that_are_lost_are_marked(model):
     assert [row[0] for row in table["times"]] == ["0", "10", "20"]
     assert [row[3] for row in table["times"]] == [True, False, False]
     assert table["groups"][0][0] == "sex: F"
-    assert table["groups"][0][3]
-    assert table["shares"] == [("sex", "3")]
+    assert [row[3] for row in table["groups"]] == [True, False, False]
+    assert table["shares"] == [("sex", "3")]  # 4 points of 4.8 % say nothing
+    assert table["correlations"] == [("height, weight", "0.80 ± 0.14")]
     fewer = worth_tables(model, quality(10, 20, 90))["times"]  # 10: a quarter of the mean, 40
     assert [row[3] for row in fewer] == [False, False, False]
     assert worth_tables(model, None) is None
@@ -171,7 +178,7 @@ def test_the_page_says_it_without_false_precision(model, monkeypatch):
     assert "≈ 60 or more" in text
     assert "15 to 150 in nine cases of ten" in text
     assert "51.3" not in text
-    assert "a correlation is within 0.14" in text
+    assert "0.80 ± 0.14" in text
     without = page_with(None)
     assert "Worth of numbers" not in without
     assert "nine cases of ten" not in without

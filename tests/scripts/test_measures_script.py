@@ -7,7 +7,7 @@ pytestmark = pytest.mark.thorough
 
 
 def test_both_measurements_fit_the_same_people(monkeypatch, capsys):
-    with imported("experiments", "measures", "common", "quality", "populations") as script:
+    with imported("experiments", "measures", "common", "families", "populations") as script:
         monkeypatch.setattr(script, "PEOPLE", (300,))
         monkeypatch.setattr(script, "FRESH", 700)
         found = script.both("known", 2, 0)

@@ -46,21 +46,6 @@ def test_the_records_experiment_compares_the_exact_with_the_generic_bound():
     )
 
 
-def test_the_benchmark_of_slabs_compares_with_every_bin_and_by_hand(tmp_path):
-    printed = run("benchmarks/slabs.py", "--quick", "--out", str(tmp_path / "slabs.md"))
-    assert printed == (tmp_path / "slabs.md").read_text("utf-8")
-    assert printed.count("still ring") == 2  # by slabs, and by times
-    assert "slope in T" in printed
-    assert "best by hand" in printed
-    assert printed.count("clinic") == 1
-
-
-def test_the_benchmark_of_doublings_counts_those_that_hurt(tmp_path):
-    printed = run("benchmarks/monotone.py", "--quick", "--out", str(tmp_path / "monotone.md"))
-    assert "of 2 doublings are more than 10 % worse" in printed
-    assert (tmp_path / "monotone.md").read_text("utf-8") == printed
-
-
 def test_the_experiment_on_the_audit_counts_what_was_caught():
     printed = run("experiments/audit_power.py", "--quick", "--break", "exact head count")
     assert "| exact head count | 20 | 2 of 2 | at least" in printed

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.assess.common import STAND_INS, Estimate, kept, mean_worth
+from privtraj.assess.common import STAND_INS, Estimate, kept
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, about, aligned, is_whole, short
 from privtraj.columns.declared import declared_columns
@@ -49,7 +49,6 @@ READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are 
 # Set by hand: what is said of how many people per time.
 GOOD = 20  # below it a forecast warns
 POOR = 5  # below it one should expect hardly anything
-_DROWNED = 2  # noise scales below which a count is hardly told from none
 _BUDGET = ("epsilon", "delta", "adjacency", "measure")
 
 
@@ -113,9 +112,10 @@ class Question:
         if recipe.adjacency != "add-remove":
             secret = "what any one person's records say"
         promise = (
-            f"At this epsilon and delta {secret} {shows(right)}: whoever holds both for "
-            f"equally likely will be right in {math.ceil(1000 * right - 1e-9) / 10:g}% of cases at "
-            "most, and often in fewer; the certificate will say."
+            f"At this epsilon and delta {secret} {shows(right)}: an attacker who starts at 50% "
+            f"will be right in at most {math.ceil(1000 * right - 1e-9) / 10:g}% of cases. The "
+            "certificate will say the same or less: it counts the noise that was drawn, of which "
+            "epsilon and delta are a summary."
         )
         lines = (
             f"Forecast for {self.people:,} people, {each}, {when}, {columns},\n"
@@ -126,32 +126,23 @@ class Question:
         return "\n\n".join([lines, *map(_wrapped, [promise, *warned])])
 
 
-@dataclass(frozen=True)
-class Remedies:
-    """What alone would reach GOOD people per time, each None if nothing that was tried does."""
-
-    epsilon: float | None
-    people: int | None
-    features: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class Forecast:
     """What quality to expect of a fit, simulated on stand-ins; nothing in it is about anybody.
 
     epsilons: (k,) that were tried, `epsilon` among them.  curve: what to expect at each.
     settings: what the fits at `epsilon` chose, (least, most) over stand-ins.
-    remedies: None where the forecast is good enough.
-    simulated: people in each simulated fit.  fits: simulated at each epsilon.
+    remedies: {"epsilon", "people", "features"} that alone would reach GOOD people per time, each
+    None if nothing that was tried does; None where the forecast is good enough.
+    simulated: people in each simulated fit.
     """
 
     question: Question
     epsilons: Floats
     curve: tuple[Estimate, ...]
     settings: dict[str, Any]
-    remedies: Remedies | None
+    remedies: dict[str, float | None] | None
     simulated: int
-    fits: int
 
     @property
     def epsilon(self) -> float:
@@ -183,23 +174,23 @@ class Forecast:
         """What to know before fitting, and what would help; None if nothing."""
         if self.remedies is None:
             return None
-        question, remedies = self.question, self.remedies
-        little = "hardly anything" if self.expected.worth < POOR else "little"
+        question, little = (
+            self.question,
+            "hardly anything" if self.expected.worth < POOR else "little",
+        )
         start = (
             f"{question.people:,} people are few for this wish: expect {little}, as "
             f"{self.expected} per time is below {GOOD}."
         )
+        epsilon, people, features = map(self.remedies.get, ("epsilon", "people", "features"))
+        vain = ", which promises little to anybody" * bool(epsilon and epsilon > LARGE_EPSILON)
         tried = {
-            "a larger epsilon": remedies.epsilon
-            and f"epsilon {remedies.epsilon:.3g}"
-            + ", which promises little to anybody" * (remedies.epsilon > LARGE_EPSILON),
-            "more people": remedies.people and f"{remedies.people:,} people",
+            "a larger epsilon": epsilon and f"epsilon {epsilon:.3g}{vain}",
+            "more people": people and f"{people:,} people",
         }
         if question.features > 1:
-            tried["fewer features"] = (
-                remedies.features
-                and f"{_of(remedies.features, 'feature')} instead of {question.features}"
-            )
+            fewer = features and f"{_of(int(features), 'feature')} instead of {question.features}"
+            tried["fewer features"] = fewer
         helps = [str(change) for change in tried.values() if change]
         useless = [name for name, change in tried.items() if not change]
         if not helps:
@@ -218,12 +209,12 @@ class Forecast:
                 for epsilon, level in zip(self.epsilons.tolist(), self.curve, strict=True)
             ],
             "settings": self.settings,
-            "remedies": None if self.remedies is None else asdict(self.remedies),
+            "remedies": self.remedies,
             "warning": self.warning,
             "weak_guarantee": self.question.weak,
             "largest_worth": MOST_TOLD,
             "stand_ins": list(STAND_INS),
-            "fits_per_epsilon": self.fits,
+            "fits_per_epsilon": len(STAND_INS),
             "simulated_people": self.simulated,
             "privacy_spent": 0,
         }
@@ -232,16 +223,10 @@ class Forecast:
     def from_dict(cls, values: dict[str, Any], question: Question) -> Forecast:
         """What `to_dict` wrote of the answer to this question."""
         curve = [dict(point) for point in values["curve"]]
-        remedies = values["remedies"]
-        return cls(
-            question,
-            epsilons=np.array([point.pop("epsilon") for point in curve], float),
-            curve=tuple(Estimate(**point) for point in curve),
-            settings=values["settings"],
-            remedies=None if remedies is None else Remedies(**remedies),
-            simulated=int(values["simulated_people"]),
-            fits=int(values["fits_per_epsilon"]),
-        )
+        epsilons = np.array([point.pop("epsilon") for point in curve], float)
+        levels, others = tuple(Estimate(**point) for point in curve), ("settings", "remedies")
+        told = (values[name] for name in (*others, "simulated_people"))
+        return cls(question, epsilons, levels, *told)
 
     def __str__(self) -> str:
         question, level, settings = self.question, self.expected, self.settings
@@ -280,10 +265,9 @@ class Forecast:
             )
         small_print = (
             f"Simulated {size}on {len(STAND_INS)} public stand-in crowds (such as {crowds[0]} or "
-            f"{crowds[-1]}), and divided by what simulations were too good by on other data: "
-            "no data were read and nothing was spent. Your people may be harder or easier to "
-            "describe than these. The report of the fit will say the same number from the released "
-            "model."
+            f"{crowds[-1]}): no data were read and nothing was spent. Your people may be harder or "
+            "easier to describe than these; the report of the fit will say what the released model "
+            "is worth."
         )
         parts = [
             question.text(_of(question.features, "feature")),
@@ -301,32 +285,29 @@ class MixedForecast:
     """A plan for columns of which some are categories, or may be missing: nothing is simulated.
 
     columns: in words, of the table.  numbers, categories: how many there are.
-    values: of all categories together.  combinations: of their values.
     measure, reason: how the budget will be spent, and why.
-    count_noise: standard deviation of one count of people, if the whole budget went into one table.
+    kept: of each category, how many people a value needs for its share and for the means of numbers
+    among them, and what is lost of its values if they are equally frequent (`groups`).
     """
 
     question: Question
     columns: tuple[str, ...]
     numbers: int
     categories: int
-    values: int
-    combinations: int
     measure: str
     reason: str
-    count_noise: float
+    kept: tuple[dict[str, Any], ...]
 
     @property
     def warning(self) -> str | None:
-        """What to know before fitting: values that are rarer than any noise can tell."""
-        if not self.values:
-            return None
-        even = self.question.records / (self.values / max(self.categories, 1))
-        if even >= _DROWNED * self.count_noise:
+        """What to know before fitting: categories whose values are too rare for this budget."""
+        lost = [f"the {one['values']} of '{one['column']}'" for one in self.kept if one["lost"]]
+        if not lost:
             return None
         return (
-            f"{self.question.people:,} people are few for {self.values} values at this epsilon: "
-            "even with all records counted together, most values drown in the noise."
+            f"{self.question.people:,} people are few for these values at this epsilon: if they "
+            f"are equally frequent, all are lost of {' and '.join(lost)}. Merge rare values, or "
+            "use more people or a larger epsilon."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -342,20 +323,32 @@ class MixedForecast:
     def __str__(self) -> str:
         kinds = (
             f"{_of(self.numbers, 'number')} and {_of(self.categories, 'category', 'categories')} "
-            f"of {self.values} values together"
+            f"of {sum(one['values'] for one in self.kept)} values together"
         )
-        paragraphs = [
-            f"The fit would use private {self.measure}, because {self.reason}.",
-            "If the whole budget went into one table of counts, each count would be off by "
-            f"about {self.count_noise:.2g} people. A fit asks for several tables, so its noise is "
-            f"larger: a value that fewer than {_DROWNED * self.count_noise:.2g} people have, at "
-            "all times together, can hardly be told from one that nobody has.",
+        paragraphs = [f"The fit would use private {self.measure}, because {self.reason}."]
+        if self.kept:
+            heads = ("  category", "values", "share from", "means from", "if even", "")
+            rows: list[tuple[str, ...]] = [heads]
+            for one in self.kept:
+                lost = {"": "kept", "numbers": "means lost", "share": "lost"}[one["lost"]]
+                fewest = (about(one["fewest_for_share"]), about(one["fewest_for_means"]))
+                cells = (str(one["values"]), *fewest, about(one["people_each"]), lost)
+                rows.append((f"  {one['column']}", *cells))
+            paragraphs += [
+                "A value keeps its share, and the means of numbers among its people, from so many "
+                "people on, at all times together. What fewer have comes out as in everybody, or "
+                "not at all: it is lost. So many people have each value if all are equally "
+                "frequent:",
+                "\n".join(aligned(rows, right=(1, 2, 3, 4))),
+            ]
+        paragraphs += [
             *([f"WARNING: {self.warning}"] if self.warning else []),
-            "How good the people will be is not simulated for categories, and not promised: "
-            "look at the report after the fit, or compare with privtraj evaluate. No data were "
-            "read and nothing was spent.",
+            "How good the people will be beyond that is not simulated for categories, and not "
+            "promised: fit and report say which values were lost. No data were read and nothing "
+            "was spent.",
         ]
-        return "\n\n".join([self.question.text(kinds), *map(_wrapped, paragraphs)])
+        wrapped = [part if part.startswith(" ") else _wrapped(part) for part in paragraphs]
+        return "\n\n".join([self.question.text(kinds), *wrapped])
 
 
 def _wrapped(paragraph: str) -> str:
@@ -481,28 +474,21 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     done = progress or (lambda fits, total: None)
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
-    levels = _estimates(question, worths, epsilons)
-    remedies = None
+    levels = tuple(map(Estimate.of, worths.T))
+    remedies: dict[str, float | None] | None = None
     if levels[epsilons.tolist().index(asked)].worth < GOOD:
         enough = [e for e, level in zip(epsilons, levels, strict=True) if level.worth >= GOOD]
         d = question.features
         less = {d - 1, round(d * 0.7), d // 2, d // 4, 2, 1}
-        remedies = Remedies(
-            epsilon=min((float(e) for e in enough if e > asked), default=None),
-            people=_first(question, "people", [question.people * k for k in MORE_PEOPLE]),
-            features=_first(question, "features", sorted(n for n in less if 1 <= n < d)[::-1]),
-        )
+        more = [question.people * k for k in MORE_PEOPLE]
+        remedies = {
+            "epsilon": min((float(e) for e in enough if e > asked), default=None),
+            "people": _first(question, "people", more),
+            "features": _first(question, "features", sorted(n for n in less if 1 <= n < d)[::-1]),
+        }
     done(total, total)
     people = fewer(question.recipe, measure, question.people, question.records_per_person)[1]
-    return Forecast(question, epsilons, levels, settings, remedies, people, len(STAND_INS))
-
-
-def _estimates(question: Question, worths: Floats, epsilons: Floats) -> tuple[Estimate, ...]:
-    """What to expect where fits to stand-ins have these worths (stand-ins, k) at epsilons (k,)."""
-    optimism, each = question.measure.optimism, zip(worths.T, epsilons.tolist(), strict=True)
-    return tuple(
-        Estimate.of(mean_worth(worth), optimism, question.records * e) for worth, e in each
-    )
+    return Forecast(question, epsilons, levels, settings, remedies, people)
 
 
 def worth_over(
@@ -546,7 +532,7 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
     for value in values:
         other = replace(question, **{name: value})  # type: ignore[arg-type]
         epsilons = np.array([other.recipe.epsilon])
-        if _estimates(other, worth_over(other, epsilons)[0], epsilons)[0].worth >= GOOD:
+        if Estimate.of(worth_over(other, epsilons)[0]).worth >= GOOD:
             return value
     return None
 
@@ -557,37 +543,33 @@ def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
 def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
     """What is known without any data of a fit of these columns; refuses what no fit takes.
 
-    count_noise is the deviation of a Gaussian count, when the whole budget buys one table of counts
-    of disjoint cells; records of a person are taken to be in different cells, which is the best
-    case.
+    Records of a person are taken to be in different cells, which is the best case.
     """
+    from privtraj.assess.groups import outlook
     from privtraj.data.public import declared_axis
-    from privtraj.privacy.ledger import calibrate_gaussian
+    from privtraj.measures.tables import TABLES
     from privtraj.synthesizer import TrajectorySynthesizer
 
-    recipe, each = question.recipe, question.records_per_person
-    frame = (declared_axis(None, (0.0, 1.0)), columns, "time", each, False)
-    measure = TrajectorySynthesizer.of(recipe).checked_for(_nobody(*frame)).name
-    shown = [column for column in columns if not column.of]
-    levels = [column.levels for column in shown if isinstance(column, Category)]
+    each, synthesizer = question.records_per_person, TrajectorySynthesizer.of(question.recipe)
+    nobody = _nobody(declared_axis(None, (0.0, 1.0)), columns, "time", each, False)
+    measure = synthesizer.checked_for(nobody)
+    events: list[Any] = [one.event for one in measure.plan(nobody, synthesizer).releases]
+    mu = next(1 / one.noise_multiplier for one in events if one.what.startswith(TABLES))
+    kept = tuple(outlook(mu, question.records, columns))
     reason = "some numbers may be missing"
-    if levels:
-        many = "is 1 category" if len(levels) == 1 else f"are {len(levels)} categories"
+    if kept:
+        many = "is 1 category" if len(kept) == 1 else f"are {len(kept)} categories"
         reason = f"there {many} among the columns"
     reason += ", and tables of two columns at a time are few and small"
-    mu = calibrate_gaussian(
-        recipe.epsilon, recipe.delta, recipe.adjacency, person=Person(each, False)
-    )
+    shown = [column for column in columns if not column.of]
     return MixedForecast(
         question,
         tuple(map(str, shown)),
         numbers=sum(isinstance(column, Number) for column in shown),
-        categories=len(levels),
-        values=sum(levels),
-        combinations=math.prod(levels),
-        measure=measure,
-        reason=reason if recipe.measure == "auto" else "you set it by hand",
-        count_noise=1 / mu,
+        categories=len(kept),
+        measure=measure.name,
+        reason=reason if question.recipe.measure == "auto" else "you set it by hand",
+        kept=kept,
     )
 
 

@@ -1,12 +1,20 @@
-"""What a released model is worth, and how sure its numbers are, from fits that are made again.
+"""What a released model is worth, and how sure its numbers are, by what the truth may be.
 
-The parametric bootstrap. The model stands in for the population, as many people as were counted are
-drawn from it, each at a moment of their own, and the recipe of the model is fitted to them with the
-same budget (`simulate`). How far the new models are from the old one tells how far the old one may
-be from the truth. For refit b at time t let e_bt = W2^2(refit b, model), numbers alone, in shares
-of the box. The error of the model is taken to be the mean of e_bt, so many real people of the
-model's own crowd are as far from it, and `Estimate.of` says what is left of that number for
-the real people. Only what was released is used: nothing is read, and it costs no privacy.
+A model is what noise and cells let through. People drawn from it are smoother than the people it
+was made of, so that fits to them are too good: so coarse a model fits itself again without error.
+Given what was released, the truth may have in addition
+
+    shape    whatever is finer than the resolution r of the measurement. The sharpest such crowd:
+             everybody stands where the nearest of k people of the model stands, k so few that this
+             moves people by d r^2 in mean square (`PossibleCrowd`).
+    motion   whatever the windows of time hide: a squared distance h, which is one of five that are
+             equally likely given the private look at motion (`windows.LIKELY`).
+
+As many people as were counted are drawn from the crowd, and the recipe of the model is fitted to
+them with the same budget (`simulate`). For refit b at time t let e_bt = W2^2(refit b, crowd),
+numbers alone, in shares of the box. The model is then off by e_bt + h, and so many real people of
+the crowd are as far from it. All b and h are equally likely (`Estimate.of`). Only what was released
+is used: nothing is read, and it costs no privacy.
 """
 
 from __future__ import annotations
@@ -14,12 +22,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from privtraj.assess.common import Estimate, kept, mean_worth
-from privtraj.assess.plan import Question, worth_over
+from privtraj.assess.common import Estimate, kept
+from privtraj.assess.groups import Group, groups_of, parts_of_numbers, told_by_tables
 from privtraj.assess.simulate import (
     POPULATION,
     RELEASED,
@@ -30,12 +40,13 @@ from privtraj.assess.simulate import (
     simulate,
 )
 from privtraj.base.arrays import Floats, Ints
-from privtraj.base.errors import BudgetError, InputError, is_number
+from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import TimeAxis
 from privtraj.columns.kinds import Angle, Category
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure
 from privtraj.measures.registry import find
+from privtraj.measures.windows import hidden_unlooked
 from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
 from privtraj.model.model import TrajectoryModel
@@ -47,30 +58,19 @@ REFITS = 3  # whose mean error varies little; each takes as long as the fit
 READ_TIMES = 8  # when models are compared, if people are at any time or at more of them
 DOUBT = 4.0
 """Half width of a band, in root mean squared changes of refits: holds the truth in nine of ten."""
-LEAST_GROUP = 0.05  # share of people from which a value of a category is a group
-MOST_GROUPS = 24
-RESOLUTION = ("particles", "steps", "cells", "windows", "subspace", "bandwidth")
-"""Settings that decide how fine a model can be; chosen by the fit itself unless set by hand."""
 MOMENTS = 64  # of people who come at any time: more of them make more calls, and no other crowd
 PEOPLE = 2000  # of each model, whose medians, shares and correlations are compared
-
-
-@dataclass(frozen=True)
-class Group:
-    """People with one value of a category: their share, and what their numbers are worth."""
-
-    column: str
-    value: str
-    share: float
-    worth: Estimate
+MOST_STANDS = 256  # of a crowd; more are no other crowd than the model's own
 
 
 @dataclass(frozen=True)
 class Quality:
-    """What a release is worth, at all times together, at each (Q,), and in each group.
+    """What a release is worth, at all times together and at each (Q,).
 
-    numeric_times: (Q,).  medians: {number: (Q,) half widths of 90 % bands, in data units}.
-    shares: {category: (Q, levels) half widths}.  correlation: half width, of any two numbers.
+    numeric_times: (Q,).  groups: what is known of each value of a category, those lost first.
+    medians: {number: (Q,) half widths of 90 % bands, in data units}.
+    shares: {category: (Q, levels) half widths}.
+    correlations: {"a, b": mean over the times}, and the half width of any at one time.
     """
 
     worth: Estimate
@@ -79,6 +79,7 @@ class Quality:
     groups: tuple[Group, ...]
     medians: dict[str, tuple[float, ...]]
     shares: dict[str, tuple[tuple[float, ...], ...]]
+    correlations: dict[str, float]
     correlation: float | None
     refits: int
 
@@ -87,16 +88,15 @@ class Quality:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Quality:
-        return cls(
-            Estimate(**values["worth"]),
-            tuple(values["numeric_times"]),
-            tuple(Estimate(**each) for each in values["at_times"]),
-            tuple(Group(**{**g, "worth": Estimate(**g["worth"])}) for g in values["groups"]),
-            {name: tuple(each) for name, each in values["medians"].items()},
-            {name: tuple(map(tuple, each)) for name, each in values["shares"].items()},
-            values["correlation"],
-            values["refits"],
-        )
+        made = {
+            "worth": Estimate(**values["worth"]),
+            "numeric_times": tuple(values["numeric_times"]),
+            "at_times": tuple(Estimate(**each) for each in values["at_times"]),
+            "groups": tuple(Group(**each) for each in values["groups"]),
+            "medians": {name: tuple(each) for name, each in values["medians"].items()},
+            "shares": {k: tuple(map(tuple, each)) for k, each in values["shares"].items()},
+        }
+        return cls(**{**values, **made})
 
 
 def quality_of(
@@ -116,49 +116,49 @@ def estimated_quality(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Quality | None:
-    """By fits to people drawn from the model; None for one that no fit of ours has made, or whose
-    fit, with settings that a model does not tell, is refused."""
+    """By fits to people who may be the truth; None for a model that no fit of ours has made, or
+    whose fit, with settings that a model does not tell, is refused."""
     if not can_be_refitted(model):
         return None
     done = progress or (lambda step, steps: None)
     done(0, refits)
-    times = read_times(model, READ_TIMES)
-    people = [drawn(model, times, PEOPLE, seed)]
+    times, crowd = read_times(model, READ_TIMES), PossibleCrowd(model, seed)
+    truth = crowd.places(np.repeat(times, POPULATION), seed + 101)
+    truth = truth.reshape(len(times), POPULATION, -1).swapaxes(0, 1)  # (n, Q, d)
+    people = [truth[:PEOPLE]]
     try:
         for k in range(1, refits + 1):
-            people.append(refitted(model, times, seed + k).people)
+            people.append(refitted(model, times, seed + k, crowd).people)
             done(k, refits)
-        most = worth_of_resolution(model)
     except (InputError, BudgetError):
         return None
     numbers = [numbers_alone(each, model.columns) for each in people]
-    counted = max(float(np.sum(model.diagnostics["people_per_time"])), 1.0)
-    budget = counted * model.certificate.target_epsilon
-
-    def judged(worth: float) -> Estimate:
-        return Estimate.of(min(worth, most), _measure(model).optimism, budget)
-
     overall, at_times = Estimate(0.0, 0.0, 0.0), tuple[Estimate, ...]()
     if numbers[0].shape[2]:
-        crowd = ModelCrowd(model).places(np.repeat(times, POPULATION), seed + 101)
-        crowd = numbers_alone(crowd, model.columns).reshape(len(times), POPULATION, -1)
-        yards = [Yardstick([cloud]) for cloud in crowd]
-        releases = [each[:RELEASED] for each in numbers[1:]]
+        yards = [Yardstick([cloud]) for cloud in numbers_alone(truth, model.columns).swapaxes(0, 1)]
         errors = np.array(  # (B, Q)
-            [[yard.error([each[:, t]]) for t, yard in enumerate(yards)] for each in releases]
+            [
+                [yard.error([each[:RELEASED, t]]) for t, yard in enumerate(yards)]
+                for each in numbers[1:]
+            ]
         )
+        hidden = model.diagnostics.get("hidden_motion") or _hidden(model)
 
-        def at_all_times(n: int) -> float:
-            return float(np.mean([yard.errors(n) for yard in yards]))
+        def judged(error: Floats, at: Sequence[Yardstick]) -> Estimate:
+            """By errors (B,) of refits, of these times together."""
 
-        overall = judged(meeting(yards[0].rungs, at_all_times, float(errors.mean())))
-        means = errors.mean(axis=0).tolist()
-        at_times = tuple(judged(yard.worth(e)) for yard, e in zip(yards, means, strict=True))
+            def curve(n: int) -> float:
+                return float(np.mean([yard.errors(n) for yard in at]))
+
+            return Estimate.of([meeting(at[0].rungs, curve, e + h) for e in error for h in hidden])
+
+        overall = judged(errors.mean(axis=1), yards)
+        at_times = tuple(judged(errors[:, t], [yard]) for t, yard in enumerate(yards))
     return Quality(
         overall,
         tuple(times.tolist()),
         at_times,
-        _groups(model, people, judged),
+        groups_of(model),
         *_bands(model, people, numbers),
         refits,
     )
@@ -200,38 +200,22 @@ def recipe_of(model: TrajectoryModel) -> Recipe:
     )
 
 
-def worth_of_resolution(model: TrajectoryModel) -> float:
-    """Worth that a resolution set by hand leaves, by fits to stand-ins; infinite where none is set.
-
-    Refits cannot tell: people drawn from a model that is too coarse are described without error by
-    one that is as coarse. Stand-ins are not drawn from it.
-    """
-    recipe, crowd = recipe_of(model), ModelCrowd(model)
-    by_hand = {name: getattr(recipe, name) for name in RESOLUTION}
-    by_hand = {name: value for name, value in by_hand.items() if is_number(value)}
-    if not by_hand or model.axes.mixed:
-        return math.inf
-    measure = model.settings["measure"]
-    plain = Recipe(
-        recipe.epsilon, recipe.delta, adjacency=recipe.adjacency, measure=measure, **by_hand
-    )
-    features = int(model.axes.numbers.sum())
-    question = Question(crowd.people, None, features, plain, records_per_person=crowd.each)
-    return mean_worth(worth_over(question, np.array([recipe.epsilon]))[0])
-
-
-def refitted(model: TrajectoryModel, times: Floats, seed: int) -> Simulated:
-    """A fit to people drawn from the model, to fewer with less noise where they are many."""
-    crowd, public = ModelCrowd(model), PUBLIC_COUNTS in model.certificate.public_inputs
+def refitted(
+    model: TrajectoryModel, times: Floats, seed: int, crowd: PossibleCrowd | None = None
+) -> Simulated:
+    """A fit to people of the crowd, to fewer with less noise where they are many."""
+    crowd = crowd or PossibleCrowd(model)
+    public = PUBLIC_COUNTS in model.certificate.public_inputs
     recipe, people = fewer(recipe_of(model), _measure(model), crowd.people, crowd.each)
     return simulate(recipe, crowd, people, times, seed=seed, public_counts=public, released=PEOPLE)
 
 
 @dataclass(frozen=True)
-class ModelCrowd:
-    """The people of a released model, in its public frame."""
+class PossibleCrowd:
+    """The sharpest people, in the public frame of a model, of whom it may have been made."""
 
     model: TrajectoryModel
+    seed: int = 0
 
     @property
     def each(self) -> int:
@@ -244,15 +228,43 @@ class ModelCrowd:
         records = max(float(np.sum(self.model.diagnostics["people_per_time"])), 2.0)
         return max(round(records / self.each), 2)
 
+    @cached_property
+    def stands(self) -> int:
+        """k, the number of people in whose place all others stand."""
+        from scipy.spatial import cKDTree
+
+        model, middle = self.model, self.model.knots[[0, -1]].mean(keepdims=True)
+        some = drawn(model, middle, 1000, self.seed)[:, 0, model.axes.numbers]
+        tables, told = told_by_tables(model), model.diagnostics
+        if tables is not None:  # a number is cut into so many parts of equal shares
+            parts = parts_of_numbers(tables[0], model.columns, tables[1])
+            finest = float(np.sqrt(some.var(axis=0).mean())) / parts
+        else:
+            sides = [side for side in told.get("cell_side") or [] if side is not None]
+            width = float(np.mean(sides)) / math.sqrt(12) if sides else 0.0
+            finest = max(told.get("resolution", width), float(model.bandwidth.mean()))
+        count = 1
+        while count < MOST_STANDS:
+            moved = cKDTree(some[:count]).query(some[len(some) // 2 :])[0]
+            if np.mean(moved**2) <= some.shape[1] * finest**2:
+                break
+            count = math.ceil(1.3 * count)
+        return count
+
     def places(self, moments: Floats, seed: int) -> Floats:
-        """(n, d) in the unit cube: n people drawn from the model, each at one of the moments."""
-        model = self.model
-        everybody = model if model.growth is None else model.with_growth(None)
+        """(n, d) in the unit cube: n people, each at one of the moments."""
+        from scipy.spatial import cKDTree
+
+        numbers = np.flatnonzero(self.model.axes.numbers)
         each, which = np.unique(moments, return_inverse=True)
-        points = np.empty((len(moments), len(model.columns)))
+        points = np.empty((len(moments), len(self.model.columns)))
+        stands = drawn(self.model, each, self.stands, self.seed)[..., numbers]
         for k in range(len(each)):
             there = np.flatnonzero(which == k)
-            points[there] = drawn(everybody, each[[k]], len(there), seed + 7919 * k)[:, 0]
+            points[there] = drawn(self.model, each[[k]], len(there), seed + 7919 * k)[:, 0]
+            if len(numbers):
+                nearest = cKDTree(stands[:, k]).query(points[np.ix_(there, numbers)])[1]
+                points[np.ix_(there, numbers)] = stands[nearest, k]
         return points
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
@@ -292,30 +304,11 @@ def read_times(model: TrajectoryModel, most: int) -> Floats:
     return start + (end - start) * (np.arange(most) + 0.5) / most
 
 
-def _groups(
-    model: TrajectoryModel, people: Sequence[Floats], judged: Callable[[float], Estimate]
-) -> tuple[Group, ...]:
-    """Numbers within every value of a category, at all times together."""
-    found: list[Group] = []
-    flat = [each.reshape(-1, each.shape[2]) for each in people]
-    levels = [model.axes.level_of(each) for each in flat]
-    numbers = [numbers_alone(each, model.columns) for each in flat]
-    if numbers[0].shape[1] == 0:
-        return ()
-    for k, column in enumerate(model.columns):
-        if not isinstance(column, Category):
-            continue
-        for level, label in enumerate(column.labels):
-            here = levels[0][:, k] == level
-            if here.mean() < LEAST_GROUP or len(found) >= MOST_GROUPS:
-                continue
-            yard = Yardstick([numbers[0][here]])
-            inside = [x[at[:, k] == level] for x, at in zip(numbers[1:], levels[1:], strict=True)]
-            errors = [yard.error([x[:: -(-len(x) // RELEASED)]]) for x in inside if len(x)]
-            worth = yard.worth(float(np.mean(errors))) if errors else 0.0
-            name = "missing" if label is None else str(label)
-            found.append(Group(column.name, name, float(here.mean()), judged(worth)))
-    return tuple(found)
+def _hidden(model: TrajectoryModel) -> list[float]:
+    """Squared distances of motion that windows may hide if nobody looked, equally likely."""
+    moments = len(model.numeric_times) if model.diagnostics["listed_times"] else MOMENTS
+    windows = min(len(model.diagnostics["people_lengths"]), moments)
+    return [0.0] if windows == moments else hidden_unlooked(moments, windows).tolist()
 
 
 def half_widths(own: Floats, others: Floats) -> Floats:
@@ -329,28 +322,32 @@ def half_widths(own: Floats, others: Floats) -> Floats:
 
 def _bands(
     model: TrajectoryModel, people: Sequence[Floats], numbers: Sequence[Floats]
-) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[tuple[float, ...], ...]], float | None]:
-    """Half widths: of medians, of shares of categories, and of correlations at one time, all times
-    and pairs together."""
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, float], float | None]:
+    """Half widths of medians and of shares of categories; correlations, and the half width of one
+    at one time, all times and pairs together."""
     own, *others = (np.median(each, axis=0) for each in numbers)
-    places = np.flatnonzero(model.axes.numbers)
+    places = np.flatnonzero(model.axes.numbers).tolist()
     widths = half_widths(own, np.array(others)) * np.ptp(model.bounds[places], axis=1)
-    medians = {
-        model.columns[k].name: tuple(widths[:, j].tolist())
-        for j, k in enumerate(places.tolist())
+    plain = [
+        (j, model.columns[k].name)
+        for j, k in enumerate(places)
         if not (model.columns[k].of or isinstance(model.columns[k], Angle))  # a cosine, a sine
-    }
+    ]
+    medians = {name: tuple(widths[:, j].tolist()) for j, name in plain}
     shares, levels = {}, [model.axes.level_of(each) for each in people]
     for k, column in enumerate(model.columns):
         if isinstance(column, Category):
             every = np.arange(column.levels)
             own, *others = ((at[..., [k]] == every).mean(axis=0) for at in levels)  # (Q, levels)
             shares[column.name] = tuple(map(tuple, half_widths(own, np.array(others)).tolist()))
-    if numbers[0].shape[2] < 2:
-        return medians, shares, None
+    if len(places) < 2:
+        return medians, shares, {}, None
     own, *others = map(correlations, numbers)
     squares = float(np.mean([np.mean((each - own) ** 2) for each in others]))
-    return medians, shares, DOUBT * math.sqrt(squares)
+    pairs = {pair: k for k, pair in enumerate(combinations(range(len(places)), 2))}
+    means = own.mean(axis=0).tolist()
+    named = {f"{a}, {b}": means[pairs[i, j]] for (i, a), (j, b) in combinations(plain, 2)}
+    return medians, shares, named, DOUBT * math.sqrt(squares)
 
 
 def correlations(numbers: Floats) -> Floats:

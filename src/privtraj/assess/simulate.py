@@ -5,9 +5,8 @@ its own (`quality`). Either way `simulate` makes the real fit, with as much nois
 and a `Yardstick` of the same crowd says how many real people would be as far from it as the fit is.
 
 Stand-ins are simulated, so their whole population is known. Six of them, of different difficulty,
-in the unit cube of any number of features: one wide group, a skewed one, a narrow one, two that
-part, three, and five. Groups move along straight lines, their shares change, and features hang
-together through two hidden factors, as columns of real tables do.
+in the unit cube of any number of features (`common.STAND_INS`). Their groups move, the shares of
+these change, and features hang together through two hidden factors, as columns of real tables do.
 """
 
 from __future__ import annotations
@@ -46,6 +45,7 @@ VISITS = 256  # moments at which people of a stand-in come who come at any time
 READ_TIMES = 25  # bins whose numbers of people are public, if people come at any time
 _POPULATION_SEED = 900_001
 _FACTORS = 2
+_SWINGS, _JUMPS = 2.5, (0.3, 0.65)  # how often groups swing, and when they jump
 
 
 class Crowd(Protocol):
@@ -127,8 +127,9 @@ class StandIn:
     binned: bool = False
 
     def places(self, moments: Floats, seed: int) -> Floats:
-        """y = c_g + t v_g + spread s(z),  z = (A f + e) / sqrt(2),  s(z) = (exp(skew z) - 1) / skew
-        of people in groups g, with hidden factors f and deviations e of their own."""
+        """y = c_g + m(t) v_g + spread s(z),  s(z) = (exp(skew z) - 1) / skew,
+        z = (A f + e) / sqrt(2),  of people in groups g, with hidden factors f and deviations e of
+        their own; those of a line have z = f (cos(pi t) a + sin(pi t) b) + e / 20."""
         shape, d, n = STAND_INS[self.name], self.features, len(moments)
         rng = np.random.default_rng((list(STAND_INS).index(self.name), d))
         start = rng.uniform(0.3, 0.7, (shape.groups, d))
@@ -137,15 +138,25 @@ class StandIn:
         loads = rng.standard_normal((_FACTORS, d))
         loads /= np.linalg.norm(loads, axis=0)
         first, last = rng.dirichlet(np.full(shape.groups, 3.0), 2)
-        rng = np.random.default_rng((seed, d))
-        shares = np.cumsum(first + moments[:, None] * (last - first), axis=1)
-        group = np.minimum((rng.random(n)[:, None] > shares).sum(axis=1), shape.groups - 1)
+        rng, t, gone = np.random.default_rng((seed, d)), moments[:, None], moments - 0.5
+        shares = first + t * (last - first)
+        if shape.way == "exchange":
+            phases = 2 * np.pi * np.arange(shape.groups) / shape.groups
+            shares = (1.05 + np.sin(2 * np.pi * t + phases)) / (1.05 * shape.groups)
+        elif shape.way == "swing":
+            gone = np.sin(_SWINGS * 2 * np.pi * moments) / 2
+        elif shape.way == "jump":
+            gone = np.array([-0.5, 0.5, 0.0])[np.searchsorted(_JUMPS, moments)]
+        edges = np.cumsum(shares, axis=1)
+        group = np.minimum((rng.random(n)[:, None] > edges).sum(axis=1), shape.groups - 1)
         hidden, own = rng.standard_normal((n, _FACTORS)), rng.standard_normal((n, d))
         z = (hidden @ loads + own) / np.sqrt(2)
+        if shape.way == "turn":
+            z = hidden[:, :1] * (np.cos(np.pi * t) * loads[0] + np.sin(np.pi * t) * loads[1])
+            z = z + own / 20
         if shape.skew:
             z = np.expm1(shape.skew * z) / shape.skew
-        centres = start[group] + (moments[:, None] - 0.5) * ways[group]
-        return np.clip(centres + shape.spread * z, 0.0, 1.0)
+        return np.clip(start[group] + gone[:, None] * ways[group] + shape.spread * z, 0.0, 1.0)
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
         """As many at every time, or each record at a random moment of the range."""

@@ -18,7 +18,7 @@ COMMANDS = (
     demo.demo,
     *(prepare.init, prepare.plan, prepare.check, fit.fit),
     *(results.report, results.sample, results.evaluate),
-    *(trust.sign, trust.verify, trust.ledger, trust.audit),
+    *(trust.sign, trust.verify, trust.ledger, trust.dossier, trust.audit),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from argparse import SUPPRESS
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
@@ -93,18 +94,24 @@ def fit(args: argparse.Namespace, console: Console) -> int:
     model, values = fitted(args, console)
     if not processes.is_first():
         return 0
+    from privtraj.assess.groups import groups_of, sentences
     from privtraj.assess.ranges import doubts
 
+    groups = groups_of(model)
     found = () if args.yes else tuple(map(str, doubts(model)))
     for doubt in found:
         console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
     text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
+    if groups:
+        kept = "\n  ".join(["Values of categories, by the noise:", *sentences(groups)])
+        text = f"{kept}\n\n{text}"
     if (ledger := _ledger(args)) is not None:
         text += f"\n\n{ledger.describe()}"
     if args.paths is None:
         out = shlex.quote(str(args.out))
         text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
-    console.result({"command": "fit", **values, "doubts": list(found)}, text)
+    values |= {"groups": [asdict(one) for one in groups], "doubts": list(found)}
+    console.result({"command": "fit", **values}, text)
     return PLAINLY_WRONG if found else 0
 
 

@@ -214,7 +214,8 @@ _LEDGER = (
     Option("ledger_code", TEXT, example="5-0123456789abcdef", metavar="CODE", about=
            "code that an earlier fit printed, from which the ledger must go on"),
     Option("new_people", BOOLEAN, default=False, about=
-           "nobody in these records is among the people of the ledger, so they need not add up"),
+           "your word, which nothing checks, that nobody in these records is among the people of "
+           "the ledger: if it is wrong, whoever is in both has the sum of what is spent"),
 )
 _OUTPUT = (
     Option("out", FILE, example="model.privtraj", about="the model, named .privtraj",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     MODEL,
     changed("certificate", "certificate that came beside it, as .json"),
     Option("key", FILE, "public key that must have signed it, as .pub"),
+    Option("attestation", FILE, "what was tested of a version, as .json: is it the model's?"),
+    Option("attestation_key", FILE, "public key that must have signed that, as .pub"),
     OPTIONS["json"],
 )
 def verify(args: argparse.Namespace, console: Console) -> None:
@@ -53,7 +55,49 @@ def verify(args: argparse.Namespace, console: Console) -> None:
         f"{certificate}\n\nThe file is whole, the certificate is its own, and its epsilon follows "
         f"from what was paid for.\n{whose}"
     )
+    if args.attestation is not None:
+        from privtraj.privacy.signatures import read_statement
+
+        known = read_statement(args.attestation, args.attestation_key)
+        if known["source_sha256"] != certificate.source_sha256:
+            raise InputError(
+                f"'{args.model}' is whole, but it was made by other code than the attested one "
+                f"(privtraj {certificate.version}, attested {known['version']}): ask which"
+            )
+        values |= {"attested": known, "attestation_checked": args.attestation_key is not None}
+        results = (f"\n  {name}: {json.dumps(said)}" for name, said in known["results"].items())
+        text += (
+            f"\n\nIt was made by the code that was attested on {known['date']}, by the key of "
+            f"sha256 {known['signature']['key']}:{''.join(results)}"
+        )
+        if args.attestation_key is None:
+            text += "\nThat signature was not checked: give the key with --attestation-key FILE."
     console.result(values, text)
+
+
+@shared.command(
+    *(MODEL, changed("out", "page to write: .html", short="-o")),
+    changed("ledger", "ledger that knows the model, for what was spent over the years"),
+    *writing(),
+)
+def dossier(args: argparse.Namespace, console: Console) -> None:
+    """Write what a data protection officer asks about a model, answered by its certificate.
+
+    example:
+      privtraj dossier growth.privtraj -o dossier.html --ledger clinic.ledger
+
+    The page is one file, made to be printed, also to PDF. The model is verified first.
+    """
+    shared.require(vars(args), "out")
+    shared.check_files(args, "model", "ledger", out=(".html",))
+    model, _ = verified(args.model, None)
+    from privtraj.privacy.ledger_file import LedgerFile
+    from privtraj.report.dossier import dossier
+
+    known = None if args.ledger is None else LedgerFile(args.ledger).summary()
+    dossier(model, known).write(args.out, args.force)
+    values = {"command": "dossier", "model": str(args.model), "out": console.wrote(args.out)}
+    console.result(values, f"Written: {args.out}\nTo keep it as PDF, print it from a browser")
 
 
 def verified(

@@ -96,7 +96,17 @@ def typed_column(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
             )
         if word in form:
             raise ValueError(f"must give the {word} of '{name}' once")
-        form[word] = _setting(name, word, text) if sign else True
+        form[word] = text if sign else True
+        if sign and word in _YES:
+            form[word] = {"true": True, "false": False}.get(text, text)
+        elif word == "values":
+            try:
+                form[word] = json.loads(text) if text.startswith("[") else text.split(",")
+            except (ValueError, RecursionError):
+                raise ValueError(
+                    f"must give the values of '{name}' as F,M or, in quotes, as a list such as "
+                    '\'["F", "M"]\''
+                ) from None
     return name, form
 
 
@@ -111,19 +121,3 @@ def words_of(name: str, form: Mapping[str, Any]) -> list[str]:
         elif word != "kind" and value is not False:
             words.append(word if value is True else f"{word}={value}")
     return words
-
-
-def _setting(name: str, word: str, text: str) -> Any:
-    if word in _YES:
-        return {"true": True, "false": False}.get(text, text)
-    if word != "values":
-        return text
-    if not text.startswith("["):
-        return text.split(",")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise ValueError(
-            f"must give the values of '{name}' as F,M or, in quotes, as a list such as "
-            '\'["F", "M"]\''
-        ) from None

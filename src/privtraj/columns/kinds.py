@@ -51,7 +51,8 @@ class Axis:
     along a path.  of: the column that this one is made of, if it is in no table.  levels: C of a
     category, 0 of a number.  ordered: whether neighbouring levels are near each other.
     domain: the ends of the unit interval, in the units of a coordinate.  span: the ends of the
-    values that a table has.  farthest: the largest difference between two of them.
+    values that a table has.  farthest: the largest difference between two of them.  facts: the
+    domain as a certificate writes it.
     """
 
     kind: ClassVar[str]
@@ -64,11 +65,7 @@ class Axis:
     domain: tuple[float, float]
     span: tuple[float, float]
     farthest: float
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The domain as a certificate writes it."""
-        raise NotImplementedError
+    facts: dict[str, Any]
 
     def to_unit(self, values: ArrayLike) -> Floats:
         """u = (y - low) / (high - low) of coordinates y, clamped to [0, 1]."""
@@ -133,10 +130,14 @@ class Axis:
 
     def public_inputs(self) -> Any:
         """All that is declared, as a certificate has it; of a plain number its bounds."""
-        yes = {name: True for name in ("missing", "fixed") if getattr(self, name)}
-        if self.kind == "number" and not yes:
+        if self.kind == "number" and not (self.missing or self.fixed):
             return list(self.facts.values())
-        return {"kind": self.kind, **self.facts, **yes}
+        public = {"kind": self.kind, **self.facts}
+        if self.missing:
+            public["missing"] = True
+        if self.fixed:
+            public["fixed"] = True
+        return public
 
     def __str__(self) -> str:
         more = " or missing" * self.missing + " (fixed)" * self.fixed
@@ -172,11 +173,7 @@ class Number(Axis):
             )
         if low > high:
             raise InputError(f"{start} are reversed: ({low:g}, {high:g}), low goes first")
-        self._lie(float(low), float(high))
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high}
+        self._lie(float(low), float(high), facts={"low": low, "high": high})
 
     @property
     def more(self) -> tuple[Column, ...]:
@@ -248,19 +245,18 @@ class Date(Number):
                 midnight = seconds % DAY == 0 and "T" not in str(value)
                 object.__setattr__(self, "days", midnight and (end == "low" or self.days))
         super().__post_init__()
+        # days as days, moments to the second where they have no fraction
+        whole = self.low == int(self.low) and self.high == int(self.high)
+        unit = "D" if self.days else "s" if whole else "us"
+        with np.errstate(invalid="ignore"):  # of a file that has centuries beyond all calendars
+            times = space.as_user_times([self.low, self.high], True).astype(f"datetime64[{unit}]")
+        facts = dict(zip(("low", "high"), map(str, times), strict=True))
+        self._lie(float(self.low), float(self.high), facts=facts)
 
     def rounded(self, values: Floats) -> Floats:
         """Days begin at midnight."""
         days = np.clip(np.floor(values / DAY) * DAY, self.low, self.high)
         return np.asarray(days) if self.days else values
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Days as days, moments to the second where they have no fraction."""
-        whole = self.low == int(self.low) and self.high == int(self.high)
-        unit = "D" if self.days else "s" if whole else "us"
-        times = space.as_user_times([self.low, self.high], True).astype(f"datetime64[{unit}]")
-        return dict(zip(("low", "high"), map(str, times), strict=True))
 
     @property
     def _shown(self) -> str:
@@ -291,12 +287,9 @@ class Angle(Number):
         Axis.__post_init__(self)
         if not (is_number(self.period) and 0 < self.period < np.inf):
             raise InputError(f"the period of {self._called} must be a number above 0, such as 360")
-        span = (0.0, float(self.period))
-        self._lie(-1.0, 1.0, span=span, farthest=self.period / 2)  # the domain is of cosines
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        return {"period": self.period}
+        # the domain is of cosines
+        span, facts = (0.0, float(self.period)), {"period": self.period}
+        self._lie(-1.0, 1.0, span=span, farthest=self.period / 2, facts=facts)
 
     @property
     def _shown(self) -> str:
@@ -402,7 +395,8 @@ class Category(Axis):
             )
         # in levels, with those for other and missing: level c is the middle of cell c
         most = levels - 1.0 if self.ordered else 1.0
-        self._lie(-0.5, levels - 0.5, farthest=most, levels=levels)
+        facts = {"values": list(values)} | ({} if self.other is None else {"other": self.other})
+        self._lie(-0.5, levels - 0.5, farthest=most, levels=levels, facts=facts)
 
     @cached_property
     def labels(self) -> tuple[Label | None, ...]:
@@ -438,11 +432,6 @@ class Category(Axis):
     def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
         """The nearer one: there is nothing between two levels."""
         return np.where(np.asarray(share) < 0.5, start, end)
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        more = {} if self.other is None else {"other": self.other}
-        return {"values": list(self.values), **more}
 
     @property
     def _shown(self) -> str:
@@ -544,12 +533,22 @@ class Axes:
 
     levels: (d,) of a category, 0 for numbers.  ordered, fixed: (d,) as the columns say.
     flags: pairs (axis of a number, axis of its flag), of numbers that may be missing.
+    numbers, categories: (d,) which are such.  mixed: whether any is a category.
     """
 
     levels: tuple[int, ...]
     ordered: tuple[bool, ...]
     fixed: tuple[bool, ...]
     flags: tuple[tuple[int, int], ...] = ()
+    numbers: Mask = field(init=False, repr=False, compare=False)
+    categories: Mask = field(init=False, repr=False, compare=False)
+    mixed: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        numbers = np.array(self.levels) == 0
+        object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "categories", ~numbers)
+        object.__setattr__(self, "mixed", any(self.levels))
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Axes:
@@ -569,21 +568,6 @@ class Axes:
     def numeric(cls, d: int) -> Axes:
         """d numbers."""
         return cls((0,) * d, (False,) * d, (False,) * d)
-
-    @property
-    def mixed(self) -> bool:
-        """Whether any is no number."""
-        return any(self.levels)
-
-    @cached_property
-    def numbers(self) -> Mask:
-        """(d,) which are numbers."""
-        return np.array(self.levels) == 0
-
-    @property
-    def categories(self) -> Mask:
-        """(d,) which are levels."""
-        return ~self.numbers
 
     def sides(self, cells_per_side: int) -> tuple[int, ...]:
         """(d,) cells along each axis: so many of a number, and all levels of a category."""

@@ -14,7 +14,7 @@ from pyarrow import compute, types
 
 from privtraj.base.errors import InputError, either, first_few, listed
 from privtraj.columns.cells import key_of
-from privtraj.data.dialect import DATE, PLAIN, read_cells
+from privtraj.data.dialect import DATE, NUMBER, PLAIN, read_cells
 
 # Tables and the names of their columns ----------------------------------------------------------
 
@@ -175,10 +175,11 @@ def check_type(
         )
     holds = f"(its type is {kind or shown}): turn it into numbers"
     if is_text(kind):
-        read = Counter(_reads_as_number(cell.as_py()) for cell in cells)
+        texts = pa.array([cell.as_py() for cell in cells], pa.string())
+        wrong = read_cells(texts, NUMBER, PLAIN)[1].true_count
         holds = (
-            f"(it holds text, and {read[False]} of its {read.total()} rows do not read as "
-            "numbers): turn it into numbers with a decimal point"
+            f"(it holds text, and {wrong} of its {len(texts)} rows do not read as numbers): turn "
+            "it into numbers with a decimal point"
         )
     elif _is(kind, "temporal"):
         holds = "(it holds dates or times): turn it into numbers"
@@ -188,14 +189,6 @@ def check_type(
     other = "a category" if is_text(kind) else "a date" if is_date(kind) else None
     declare = "" if other is None else f", or declare it as {other}"
     raise InputError(f"column '{name}' is not numeric {holds}{declare}")
-
-
-def _reads_as_number(cell: str | None) -> bool:
-    try:
-        float(cell or "nan")
-    except ValueError:
-        return False
-    return True
 
 
 def kinds_of(schema: pa.Schema) -> list[tuple[str, str]]:

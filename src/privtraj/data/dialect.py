@@ -20,7 +20,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -149,12 +149,10 @@ class Dialect:
 
     def settings(self) -> dict[str, Any]:
         """What is not as in plain CSV, as a configuration has it."""
-        changed: dict[str, Any] = {}
-        for word in (one.name for one in fields(self)):
-            value = getattr(self, word)
-            if value != getattr(PLAIN, word):
-                texts = list(value) if isinstance(value, tuple) else [value]
-                changed[word] = texts[0] if len(texts) == 1 else texts
+        changed = {k: v for k, v in asdict(self).items() if v != getattr(PLAIN, k)}
+        for word, value in changed.items():
+            if isinstance(value, tuple):
+                changed[word] = value[0] if len(value) == 1 else list(value)
         return changed
 
     def __str__(self) -> str:

@@ -67,7 +67,7 @@ class Snapshots:
     stated: what the guarantee takes on the steward's word, for the certificate.
     checked: what was seen to be true of the records before anything is released.
     features: d names.  bounds: (d, 2) low and high of each, in data units.  axes: which of them are
-    numbers, and which categories.
+    numbers, and which categories.  shape: what a guard has to know of the records.
 
     All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest`
     lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
@@ -85,12 +85,15 @@ class Snapshots:
     features: tuple[str, ...] = field(init=False)
     bounds: Floats = field(init=False)
     axes: Axes = field(init=False)
+    shape: PublicShape = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(column.name for column in self.columns))
         bounds = frozen(np.array([column.domain for column in self.columns]))
         object.__setattr__(self, "bounds", bounds)
         object.__setattr__(self, "axes", Axes.of(self.columns))
+        person = Person(self.records_per_person, self.together)
+        object.__setattr__(self, "shape", PublicShape(self.axis.bins, self.axes, person))
 
     @classmethod
     @declaring
@@ -230,12 +233,6 @@ class Snapshots:
     def n_features(self) -> int:
         """d, the number of features."""
         return len(self.columns)
-
-    @property
-    def shape(self) -> PublicShape:
-        """What a guard has to know of the records, all of it public."""
-        person = Person(self.records_per_person, self.together)
-        return PublicShape(self.axis.bins, self.axes, person)
 
     def guarded(self, make: Callable[..., G], *args: Any, **options: Any) -> G:
         """The guard make(rows, shape, ...) over these records: nobody else is given them."""

@@ -14,7 +14,7 @@ import tempfile
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from glob import escape, glob, has_magic
@@ -295,21 +295,18 @@ def _files(source: str | os.PathLike[str]) -> list[Path] | None:
     if path.is_dir():
         # A dot or an underscore begins what is hidden, or what a cluster writes beside its data.
         inside = {file: file.relative_to(path).parts for file in path.rglob("*")}
-        shown = (file for file, parts in inside.items() if not any(p[0] in "._" for p in parts))
-        return _alike(shown, f"the folder '{path}'")
-    if has_magic(str(source)) and not path.exists():
-        return _alike(map(Path, glob(str(source), recursive=True)), f"'{path}'")
-    large = path.is_file() and path.stat().st_size > LARGE_FILE
-    installed = all(find_spec(package) for package in ("ibis", "duckdb"))
-    return [path] if large and installed and _kind(path) in ("csv", "parquet") else None
-
-
-def _alike(paths: Iterable[Path], where: str) -> list[Path]:
-    """The CSV files or the Parquet files among them."""
-    files = sorted(path for path in paths if path.is_file() and _kind(path) in ("csv", "parquet"))
+        there = [file for file, parts in inside.items() if not any(p[0] in "._" for p in parts)]
+        where = f"the folder '{path}'"
+    elif has_magic(str(source)) and not path.exists():
+        there, where = list(map(Path, glob(str(source), recursive=True))), f"'{path}'"
+    else:
+        large = path.is_file() and path.stat().st_size > LARGE_FILE
+        installed = all(find_spec(package) for package in ("ibis", "duckdb"))
+        return [path] if large and installed and _kind(path) in ("csv", "parquet") else None
+    files = sorted(file for file in there if file.is_file() and _kind(file) in ("csv", "parquet"))
     if not files:
         raise InputError(f"there is no CSV or Parquet file in {where}: check the path")
-    if len({_kind(path) for path in files}) > 1:
+    if len({_kind(file) for file in files}) > 1:
         raise InputError(
             f"there are CSV and Parquet files in {where}: give a pattern such as "
             "'visits/*.parquet' that takes one kind"

@@ -216,7 +216,10 @@ def branching_population(n0: int, times: When = 10, seed: int = 0) -> BranchingP
             branch = np.concatenate([branch[~ready], kind])
             divides = np.concatenate([divides[~ready], birth + rng.exponential(1 / rates[kind])])
         off, at = _returned(off, moment - at, rng), np.full(len(cells), moment)
-        seen.append((at, _middle(at, branch) + off, cells, branch))
+        s = np.clip(2 * moment - 0.5, 0.0, 1.0)
+        rise = np.where(branch == 0, 0.7, -0.7) * s**2 * (3 - 2 * s)
+        middle = np.stack([1.6 * at - 0.8, rise], axis=1)
+        seen.append((at, middle + off, cells, branch))
     readings, points, alive, kinds = (np.concatenate(column) for column in zip(*seen, strict=True))
     counts = np.stack([np.bincount(kind, minlength=2) for *_, kind in seen])
     founders = np.bincount(np.arange(n0) % 2, minlength=2).astype(np.float64)
@@ -229,13 +232,6 @@ def _returned(off: Floats, lags: Floats, rng: np.random.Generator) -> Floats:
     """Distances (n, 2) from the middle of the branch, a time `lags` (n,) later."""
     kept = np.exp(-_RETURN * lags)[:, None]
     return kept * off + _SPREAD * np.sqrt(1 - kept**2) * rng.standard_normal(off.shape)
-
-
-def _middle(times: Floats, branch: Ints) -> Floats:
-    """Middle (n, 2) of these branches (n,) at these times (n,)."""
-    s = np.clip(2 * times - 0.5, 0.0, 1.0)
-    side = np.where(branch == 0, 0.7, -0.7)
-    return np.stack([1.6 * times - 0.8, side * s**2 * (3 - 2 * s)], axis=1)
 
 
 # Pen strokes of handwritten digits, from files of the reader ------------------------------------

@@ -122,22 +122,6 @@ class Fit(NamedTuple):
     diagnostics: dict[str, Any]
 
 
-class Optimism(NamedTuple):
-    """Simulated worth over true worth, middle (10^4 / (N epsilon))^power in the median of
-    populations; in 5 % of them it is below `least` times that, in 5 % above `most` times.
-
-    People of stand-ins, or of a released model, are easier to describe than those of a real table:
-    what no simulation knows of (thin tails, narrow groups, sudden moves) is lost without a trace.
-    How much less real fits are worth was measured by experiments/quality.py on 334 populations of
-    nine families; plans and refits came out alike.
-    """
-
-    middle: float
-    power: float
-    least: float
-    most: float
-
-
 class Measure(ABC):
     """A way to pay. A new one is a class of its own and a line of the `registry`.
 
@@ -147,7 +131,6 @@ class Measure(ABC):
     sums_every_step: whether every step of the particles is a sum over people. Then particles and
         steps are part of what is released; else they are post-processing, which can be cut short.
     quick: whether a fit takes less than a second, so that more of them are simulated.
-    optimism: of simulated fits; unless a measure was measured itself, that of gradients.
     """
 
     name: ClassVar[str]
@@ -156,7 +139,6 @@ class Measure(ABC):
     takes_categories: ClassVar[bool] = False
     sums_every_step: ClassVar[bool] = False
     quick: ClassVar[bool] = False
-    optimism: ClassVar[Optimism] = Optimism(1.8, 0.45, 0.3, 2.4)
 
     @abstractmethod
     def refuses(self, public: Public, recipe: Recipe) -> None:

@@ -42,7 +42,6 @@ from privtraj.domain.domain import Plot
 from privtraj.measures.base import (
     HEAD_COUNT,
     Marginals,
-    Optimism,
     Public,
     Task,
     left,
@@ -92,7 +91,6 @@ class Counts(Numbers):
     words = "private counts of records over cells"
     needs_delta = False
     quick = True
-    optimism = Optimism(1.4, 0.0, 0.42, 5.0)
 
     def refuses(self, public: Public, recipe: Recipe) -> None:
         super().refuses(public, recipe)

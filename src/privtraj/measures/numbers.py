@@ -161,7 +161,9 @@ class Numbers(Measure):
         person, d = public.shape.person, public.shape.n_features
         if recipe.windows != "bins":  # in windows a person's records may meet
             person = person.in_slabs()
-        moments = list(self._moment_events(public, recipe).values())
+        moments = []
+        if self.seeks_subspace or recipe.subspace != "auto":
+            moments = list(self._moment_events(public, recipe).values())
         shares: dict[str, float] = {}
         listed, times = public.axis.declared, len(public.axis.times)
         if recipe.windows != "bins" and listed and times <= MOST_LISTED:
@@ -197,8 +199,7 @@ class Numbers(Measure):
         """
         if recipe.subspace == "off" or public.plot is not None:
             return {}
-        many = len(public.axes.levels) >= LEAST_FEATURES
-        if recipe.subspace == "auto" and not (many and self.seeks_subspace):
+        if recipe.subspace == "auto" and len(public.axes.levels) < LEAST_FEATURES:
             return {}
         person = public.shape.person
         return moment_events(recipe.epsilon, recipe.delta, recipe.adjacency, person)

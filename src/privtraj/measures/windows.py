@@ -87,6 +87,8 @@ HIDDEN_BENDING = 0.01
 MOST_READ = 33
 """Times of interest at which curves are kept; all of 600 would take a minute to couple."""
 FEWEST_WINDOWS = 2  # curves need two ends
+LIKELY = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Quantiles of what motion may be hidden, five cases that are equally likely."""
 
 _FREQUENCIES = np.arange(1.0, 65.0)
 _SPECTRA = [
@@ -108,7 +110,8 @@ class Resolution(Slabs):
     What follows: time is cut half way between the last moment of a window and the first of the
     next.  unit_moments: (M,) in shares of the range.  centres: (K,) mean moment of each window, in
     shares of the range.  middles: (K,) the same in data units.  lengths: (K,) how much time a
-    window covers, in data units; or how many of the listed times.
+    window covers, in data units; or how many of the listed times.  need_curves: whether people of a
+    window are of several times; else every listed time is a window.
     """
 
     edges: Floats = field(init=False)
@@ -121,6 +124,7 @@ class Resolution(Slabs):
     centres: Floats = field(init=False)
     middles: Floats = field(init=False)
     lengths: Floats = field(init=False)
+    need_curves: bool = field(init=False)
 
     def __post_init__(self) -> None:
         moments, held = self.moments, np.bincount(self.of_moment)
@@ -136,14 +140,10 @@ class Resolution(Slabs):
             "centres": centres,
             "middles": start + centres * (end - start),
             "lengths": held.astype(np.float64) if self.listed else covered,
+            "need_curves": not self.listed or len(held) < len(moments),
         }
         for name, value in follows.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def need_curves(self) -> bool:
-        """Whether people of a window are of several times; else every listed time is a window."""
-        return not self.listed or len(self.centres) < len(self.moments)
 
     def knots(self, times: Floats) -> Floats:
         """Times of a model's curves: the ends, the edges of windows, and those of interest (T,).
@@ -206,13 +206,14 @@ def even_windows(moments: int, windows: int) -> Ints:
 class WindowChoice(NamedTuple):
     """Windows (M,) of the moments, and why: squared W2 to expect from motion and from noise.
 
-    variance: of all people, in squared boxes.
+    variance: of all people, in squared boxes.  hidden: that of motion at the quantiles `LIKELY`.
     """
 
     of_moment: Ints
     motion: float
     noise: float
     variance: float
+    hidden: Floats
 
 
 class Look(NamedTuple):
@@ -339,15 +340,34 @@ def choose_windows(
     best, least = None, np.inf
     for wanted in np.unique(np.minimum(numbers, most)).astype(int).tolist():
         windows = windows_of(clock, wanted)
-        hidden = unseen(motions.squares, moments, windows)
-        hidden = variance * hidden / (variance + hidden)
+        hidden, likely = hidden_motion(motions, moments, windows, variance)
         noise = (windows[-1] + 1) * per_window
         loss = float(motions.chances @ np.sqrt(hidden + noise))
         if loss < least:
             mean = float(motions.chances @ hidden)
-            best, least = WindowChoice(windows, mean, noise, variance), loss
+            best, least = WindowChoice(windows, mean, noise, variance, likely), loss
     assert best is not None
     return best
+
+
+def hidden_motion(
+    motions: Motions, moments: Floats, window_of_moment: Ints, variance: float
+) -> tuple[Floats, Floats]:
+    """Squared W2 (H,) that the windows hide of each motion, no more than the variance of the
+    people, and its quantiles `LIKELY`."""
+    hidden = unseen(motions.squares, moments, window_of_moment)
+    hidden = variance * hidden / (variance + hidden)
+    order = np.argsort(hidden)
+    below = np.cumsum(motions.chances[order]) - motions.chances[order] / 2
+    return hidden, np.interp(LIKELY, below, hidden[order])
+
+
+def hidden_unlooked(moments: int, windows: int) -> Floats:
+    """The quantiles `LIKELY` where nobody looked, of even windows of so many moments."""
+    when, bins = np.linspace(0, 1, moments), even_windows(moments, min(moments, LOOK_BINS))
+    nothing = Look(np.zeros((1, int(bins[-1]) + 1)), np.full(1, 1e6), 1.0, USUAL_VARIANCE)
+    motions, of_moment = possible_motions(nothing, when, bins), even_windows(moments, windows)
+    return hidden_motion(motions, when, of_moment, USUAL_VARIANCE)[1]
 
 
 def even_motion(motion: Floats, moments: Floats) -> Floats:

@@ -8,7 +8,7 @@ coordinate, in squared shares of the box; without any, paths are those of least 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,9 +41,6 @@ class Brownian(Reference):
     ) -> Points:
         """The straight line from x to y plus a bridge from 0 to 0."""
         return add_bridge(straight(x, y, ends, times), self.diffusivity, ends, times, rng)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "diffusivity": self.diffusivity}
 
 
 def add_bridge(
@@ -134,8 +131,3 @@ class OrnsteinUhlenbeck(Reference):
         whole = -np.expm1(-2 * r * (done + left))
         of_done, of_left = (-np.expm1(-2 * r * part) / whole for part in (done, left))
         return np.exp(-r * left) * of_done, np.exp(-r * done) * of_left, of_left
-
-    def to_dict(self) -> dict[str, Any]:
-        mean = np.atleast_1d(np.asarray(self.mean, dtype=np.float64)).tolist()
-        said = {"kind": self.kind, "mean": mean, "rate": self.rate}
-        return {**said, "diffusivity": self.diffusivity}

@@ -97,8 +97,12 @@ class Reference(ABC):
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `reference.from_dict` reads."""
-        return {"kind": self.kind}
+        """Plain values that `reference.from_dict` reads: all of its fields."""
+        said: dict[str, Any] = {"kind": self.kind}
+        for name, value in vars(self).items():
+            plain = isinstance(value, Reference) or value is None
+            said[name] = value and value.to_dict() if plain else np.asarray(value).tolist()
+        return said
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:

@@ -150,13 +150,6 @@ class Inertia(Reference):
                 total += np.sqrt(share) * inertial(n, times, memory, features, rng, swing)
         return total
 
-    def to_dict(self) -> dict[str, Any]:
-        memory = None if self.memory is None else self.memories.tolist()
-        share = np.asarray(self.share, dtype=np.float64).tolist()
-        drift = None if self.drift is None else self.drift.to_dict()
-        said = {"kind": self.kind, "memory": memory, "share": share, "drift": drift}
-        return {**said, "swing": np.asarray(self.swing, dtype=np.float64).tolist()}
-
 
 class Affine(NamedTuple):
     """v(x) = x A' + b. matrix: A (d, d).  offset: b (d,)."""
@@ -291,9 +284,6 @@ class Learned(Reference):
         for _ in range(self.rounds):
             field = fitted_field(follow(clouds, clock, Drift(field)), clock)
         return Drift(field, self.diffusivity)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "rounds": self.rounds, "diffusivity": self.diffusivity}
 
 
 def fitted_field(paths: Floats, clock: Floats) -> Affine:

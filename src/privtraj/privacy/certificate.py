@@ -63,6 +63,10 @@ PROTECTS: dict[Adjacency, str] = {
 STATED = "stated by the steward"  # what nothing checks, in sentences
 CHECKED = "checked on the records"  # what was, in sentences
 EVERY_ROW = "every row is a different person's"
+NEW_PEOPLE = (
+    "nobody in these records is among other people of the ledger; whoever is all the same has the "
+    "sum of all that is spent on them, and not this epsilon alone"
+)
 BY_PERSON = "how many records a person has, by the column that says whose they are"
 COMPARED = {
     "exact": "identifiers exactly as written, so that blanks and capitals tell people apart",
@@ -453,9 +457,10 @@ def source() -> str | None:
 
     Public: it says which code ran, and nothing about records. None where there is no source.
     """
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    parts = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
-    return hashlib.sha256("".join(parts).encode()).hexdigest() if files else None
+    text = ""
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        text += f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
+    return hashlib.sha256(text.encode()).hexdigest() if text else None
 
 
 def certify(

@@ -54,6 +54,7 @@ RESERVED = "reserved: no model was recorded, counts all the same"
 CHARGED = "charged: released elsewhere"
 FITTED = "fitted"
 
+_AMOUNTS = ("epsilon", "delta")
 _STARTS = tuple(b'{"privtraj ledger": %d, "salt": "' % version for version in (1, 2))
 _SELF = b', "self": "%b"}'  # how a line ends: with the sha256 of the line without this
 _SCRYPT_N = 2**14
@@ -196,6 +197,13 @@ class LedgerFile:
                 f"{'Group ' + str(row['group']) if several else 'Total'}: "
                 f"epsilon {up(row['epsilon'])} and delta {up(row['delta'])} spent, "
                 f"epsilon {down(row['left_epsilon'])} and delta {down(row['left_delta'])} left."
+            )
+        if several:
+            sums = (up(sum(entry[name] for entry in summary["entries"])) for name in _AMOUNTS)
+            both = " and ".join(map(" ".join, zip(_AMOUNTS, sums, strict=True)))
+            lines.append(
+                "That groups are of different people is the steward's word, which nothing checks: "
+                f"whoever is in all of them has their sum, {both}."
             )
         table = [["time", "epsilon", "delta", "records", *["group"] * several, "what", "state"]]
         for entry in summary["entries"]:

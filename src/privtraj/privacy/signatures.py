@@ -18,18 +18,21 @@ import binascii
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from privtraj.base.errors import InputError
-from privtraj.base.files import check_writable
+from privtraj.base.files import MOST_BYTES, check_writable, strict_json
 from privtraj.base.formats import extra
 from privtraj.privacy.certificate import Certificate
 
 PUBLIC_SUFFIX = ".pub"
 
+ATTESTATION = "privtraj attestation"  # a field, by which such a statement is known
 _PURPOSE = b"privtraj certificate\n"  # so that no signature of anything else is one of these
+_ATTESTED = b"privtraj attestation\n"
 _MOST_KEY_BYTES = 4096
 
 
@@ -69,38 +72,74 @@ def signed(certificate: Certificate, key: str | os.PathLike[str]) -> Certificate
     """The certificate with a signature by the private key in a file."""
     if certificate.model_sha256 is None:
         raise InputError("this certificate names no model yet: sign that of a sealed model")
-    private = _key(key, private=True)
-    signature = base64.b64encode(private.sign(_message(certificate))).decode()
-    said = {"key": _fingerprint(private.public_key()), "ed25519": signature}
-    return replace(certificate, signature=said)
+    return replace(certificate, signature=_signature(_message(certificate), key))
 
 
 def check_signature(certificate: Certificate, key: str | os.PathLike[str]) -> str:
     """The fingerprint of the public key in a file, if it signed this certificate; an `InputError`
     if it did not."""
-    public, signature = _key(key), certificate.signature
+    return _checked(_message(certificate), certificate.signature, key, "certificate")
+
+
+def signed_statement(values: Mapping[str, Any], key: str | os.PathLike[str]) -> dict[str, Any]:
+    """What was tested of a version, with a signature by the private key in a file."""
+    return {**values, "signature": _signature(_message(values), key)}
+
+
+def read_statement(path: str | os.PathLike[str], key: str | os.PathLike[str] | None) -> Any:
+    """Such a statement, which may be anybody's: with a public key, that of its holder."""
+    try:
+        with open(path, "rb") as file:
+            values = strict_json(file.read(MOST_BYTES + 1))
+        signature = values.pop("signature")
+        known = values[ATTESTATION] == 1 and isinstance(values["results"], dict)
+        is_line = all(
+            isinstance(values[name], str) for name in ("version", "date", "source_sha256")
+        )
+        texts = isinstance(signature, dict) and signature.keys() == {"key", "ed25519"}
+        if not (known and is_line and texts and all(map(str.isascii, signature.values()))):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"'{path}' is no attestation: give the file of make attest") from None
+    if key is not None:
+        _checked(_message(values), signature, key, "attestation")
+    return {**values, "signature": signature}
+
+
+def _message(said: Certificate | Mapping[str, Any]) -> bytes:
+    """All that is said, but for the signature, as one text."""
+    values, purpose = said, _ATTESTED
+    if isinstance(said, Certificate):
+        values, purpose = replace(said, signature=None).to_dict(), _PURPOSE
+    return purpose + json.dumps(values, sort_keys=True, allow_nan=False).encode()
+
+
+def _signature(message: bytes, key: str | os.PathLike[str]) -> dict[str, str]:
+    private = _key(key, private=True)
+    signature = base64.b64encode(private.sign(message)).decode()
+    return {"key": _fingerprint(private.public_key()), "ed25519": signature}
+
+
+def _checked(
+    message: bytes, signature: Mapping[str, str] | None, key: str | os.PathLike[str], what: str
+) -> str:
+    public = _key(key)
     if signature is None:
-        raise InputError("the certificate is not signed: ask whoever made it to sign it")
+        raise InputError(f"the {what} is not signed: ask whoever made it to sign it")
     if signature["key"] != _fingerprint(public):
         raise InputError(
-            f"the certificate is signed by another key than that in '{key}': ask whose it is, and "
+            f"the {what} is signed by another key than that in '{key}': ask whose it is, and "
             "compare fingerprints"
         )
     from cryptography.exceptions import InvalidSignature
 
     try:
-        public.verify(base64.b64decode(signature["ed25519"], validate=True), _message(certificate))
+        public.verify(base64.b64decode(signature["ed25519"], validate=True), message)
     except (InvalidSignature, binascii.Error, ValueError):
         raise InputError(
-            "the certificate was changed after it was signed: ask for the one that was signed"
+            f"the {what} was changed after it was signed: ask for the one that was signed"
         ) from None
     return _fingerprint(public)
-
-
-def _message(certificate: Certificate) -> bytes:
-    """All that a certificate says, but for the signature, as one text."""
-    values = replace(certificate, signature=None).to_dict()
-    return _PURPOSE + json.dumps(values, sort_keys=True, allow_nan=False).encode()
 
 
 def _fingerprint(public: Any) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from privtraj.assess.common import Estimate, Finding
+from privtraj.assess.groups import Group, groups_of, sentences
 from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
@@ -43,6 +44,8 @@ LOST = 5
 """People below which most of the structure at a time is taken to be lost, as a poor worth is."""
 BELOW = 4
 """How many times less than over all a time is worth that is marked."""
+MOST_ROWS = 24
+"""Groups and correlations that are listed, the lost ones, and the strongest, first."""
 BORDER = 0.125
 """Of a cell, from either side: a quarter of it, where gaps between cells are."""
 FALSE_ALARMS = 0.05
@@ -54,8 +57,9 @@ PARTICLES = 1.5
 def checks(model: TrajectoryModel, people: Floats, quality: Quality | None = None) -> list[Finding]:
     """All that can be said of the model; people: numbers of sampled ones (n, Q, k), as shares of
     the box."""
-    made = (_worth(model, quality), _guarantee(model), _head_count(model), _detail(model, people))
-    return [*(check for some in made for check in some), *_fit(model)]
+    first = (_groups(groups_of(model)), _worth(model, quality), _guarantee(model))
+    made = (*first, _head_count(model), _detail(model, people), _fit(model))
+    return [check for some in made for check in some]
 
 
 def graded(value: float, good: float, fair: float) -> Grade:
@@ -86,14 +90,26 @@ def _texts() -> dict[str, dict[str, Any]]:
 
 
 def summary(made: Sequence[Finding]) -> str:
-    """How many of each grade, in words."""
-    grades = [check.verdict for check in made]
-    counts = (("poor", "poor"), ("worth a closer look", "look closer"))
-    found = [(what, grades.count(grade)) for what, grade in counts if grade in grades]
-    if not found:
-        return f"All {len(grades)} checks are good."
-    amiss = " and ".join(f"{n} {'is' if n == 1 else 'are'} {what}" for what, n in found)
-    return f"Of {len(grades)} checks, {amiss}; the others are good."
+    """The poor ones by name, then how many are worth a closer look."""
+    poor = [f"{check.name} ({check.value})" for check in made if check.verdict == "poor"]
+    closer = sum(check.verdict == "look closer" for check in made)
+    if not poor and not closer:
+        return f"All {len(made)} checks are good."
+    parts = [f"poor: {'; '.join(poor)}"] if poor else []
+    if closer:
+        parts.append(f"{closer} {'is' if closer == 1 else 'are'} worth a closer look")
+    return f"Of {len(made)} checks, {'; '.join(parts)}. The others are good."
+
+
+def headline(made: Sequence[Finding], quality: Quality | None) -> list[tuple[str, str]]:
+    """Numbers for the top of the page, and what they are: values that are lost before all else."""
+    lost = sum(int(check.numbers.get("lost_values", 0)) for check in made)
+    values = sum(int(check.numbers.get("values", 0)) for check in made)
+    good = sum(check.verdict == "good" for check in made)
+    figures = [(f"{lost} of {values}", "Values of categories that are lost")] if values else []
+    if quality is not None and quality.at_times:
+        figures.append((f"≈ {in_people(quality.worth)}", "Worth of numbers, in people per time"))
+    return [*figures, (f"{good} of {len(made)}", "Checks that are good")]
 
 
 # Worth -----------------------------------------------------------------------------------------
@@ -106,6 +122,18 @@ def in_people(worth: Estimate) -> str:
 
 def _between(worth: Estimate) -> str:
     return f"{about(worth.low)} to {about(worth.high)}"
+
+
+def _groups(groups: Sequence[Group]) -> Iterator[Finding]:
+    """Whether values of categories are known beyond what everybody has, the worst first."""
+    if not groups:
+        return
+    lost = [one for one in groups if one.lost]
+    held = max((one.share for one in lost), default=0.0)
+    words = {"lost": str(len(lost)), "values": str(len(groups)), "kept": ". ".join(
+        f"{one[:1].upper()}{one[1:]}" for one in sentences(groups))}  # fmt: skip
+    check = judged("lost", held, **words)
+    yield replace(check, numbers={"lost_values": len(lost), "values": len(groups), "lost": held})
 
 
 def _worth(model: TrajectoryModel, quality: Quality | None) -> Iterator[Finding]:
@@ -122,8 +150,9 @@ def _worth(model: TrajectoryModel, quality: Quality | None) -> Iterator[Finding]
 
 
 def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, Any] | None:
-    """Rows (when or who, about how many people, between which numbers, whether it is mostly lost),
-    and how sure correlations and shares are, for the page."""
+    """Rows (when, about how many people, between which numbers, whether it is mostly lost) of times
+    and (who, share, how far off means are, whether lost) of groups; and how sure correlations and
+    shares are, where that says something, for the page."""
     if quality is None or not quality.at_times:
         return None
 
@@ -132,13 +161,26 @@ def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, A
         return name, in_people(worth), _between(worth), lost
 
     times = time_labels(np.array(quality.numeric_times), model.datetime)
+    groups = quality.groups
+    surest = sorted(quality.correlations.items(), key=lambda pair: -abs(pair[1]))[:MOST_ROWS]
+    off = quality.correlation or 0.0
     return {
         "times": [row(*pair) for pair in zip(times, quality.at_times, strict=True)],
-        "groups": [row(f"{group.column}: {group.value}", group.worth) for group in quality.groups],
-        "correlation": None if quality.correlation is None else f"{quality.correlation:.2f}",
-        "shares": [(name, f"{max(100 * float(np.max(widths)), 1):.0f}")
-                   for name, widths in quality.shares.items()],
+        "groups": [
+            (f"{one.column}: {one.value}", percent(one.share), f"{min(one.mean_off, 9.9):.1f}",
+             bool(one.lost))
+            for one in groups[:MOST_ROWS]
+        ],
+        "correlations": [(pair, f"{value:.2f} ± {off:.2f}") for pair, value in surest
+                         if off < abs(value)],
+        "shares": [(name, f"{max(100 * most, 1):.0f}") for name, widths in quality.shares.items()
+                   if (most := float(np.max(widths))) < _largest(groups, name) / 2],
     }  # fmt: skip
+
+
+def _largest(groups: Sequence[Group], column: str) -> float:
+    """Share of the most frequent value of a category."""
+    return max((one.share for one in groups if one.column == column), default=1.0)
 
 
 # The guarantee ---------------------------------------------------------------------------------

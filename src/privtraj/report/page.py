@@ -39,7 +39,7 @@ from privtraj.privacy.certificate import (
 )
 from privtraj.privacy.ledger import up
 from privtraj.report import labels
-from privtraj.report.checks import checks, in_people, summary, warnings, worth_tables
+from privtraj.report.checks import checks, headline, summary, warnings, worth_tables
 from privtraj.report.maps import backdrop, ways
 from privtraj.report.people import SEED, Sampled, page_data, page_sampler, sampled
 
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
-_SCRIPTS = ("page.js", "charts.js", "people.js", "draw.js")
-
 
 # Templates and files ---------------------------------------------------------------------------
 
@@ -65,10 +63,11 @@ class Page:
     template: str
     values: dict[str, Any]
     data: dict[str, Any]
+    scripts: tuple[str, ...] = ("page.js", "charts.js", "people.js", "draw.js")
 
     def html(self) -> str:
         """The whole file, in which only this style, this script and pictures inside are allowed."""
-        style, script = asset("page.css"), "".join(map(asset, _SCRIPTS))
+        style, script = asset("page.css"), "".join(map(asset, self.scripts))
         hashes = (hashlib.sha256(text.encode()).digest() for text in (style, script))
         style_hash, script_hash = (base64.b64encode(each).decode() for each in hashes)
         policy = (
@@ -153,10 +152,7 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
         promise if certificate.private else ("none", "Guarantee"),
         (labels.percent_up(certificate.chance_right), "Best attacker is right, at most"),
     ]
-    if quality is not None and quality.at_times:
-        figures.append((f"≈ {in_people(quality.worth)}", "Worth of numbers, in people per time"))
-    good = sum(check.verdict == "good" for check in made)
-    figures.append((f"{good} of {len(made)}", "Checks that are good"))
+    figures += headline(made, quality)
     sampler = page_sampler(model, seed)
     first, last = labels.time_labels(model.knots[[0, -1]], model.datetime)
     draw = {"people": PEOPLE_DRAWN, "first": first, "last": last, **sampler}

@@ -1,0 +1,182 @@
+"""What noise leaves of each value of a category, before a fit and after it; no fit is made again.
+
+A fit by tables (`measures.tables`) counts the people with each value, with noise of s_0 people, and
+those with each value in B bands of every number, about as many people in each, with noise of s
+people. So of a value that n people have
+
+    its share    is off by  s_0 people, and cannot be told from none where 1.64 s_0 > n
+    its means    are off by  s sqrt(B / (1 - B^-2)) / n  standard deviations of the number in
+                 everybody, less what tables that are asked again add
+
+by the noise of a contrast in `measures.pairs`. A group that may as well be `APART` standard
+deviations from everybody is not known beyond what everybody has: it is lost. s_0 and s follow from
+the budget alone, so that plan, fit and report say the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privtraj.base.arrays import Floats
+from privtraj.base.errors import about, first_few
+from privtraj.columns.kinds import Axes, Category, Column
+from privtraj.measures.pairs import BANDS
+from privtraj.measures.tables import (
+    FEWEST_GROUPS,
+    MOST_GROUPS,
+    PARTS,
+    PER_CELL,
+    ROUNDS,
+    TABLES,
+    VALUES,
+    WINDOWS,
+)
+
+if TYPE_CHECKING:
+    from privtraj.model.model import TrajectoryModel
+
+APART = 0.5
+"""Standard deviations between a group and everybody that people ask about: a medium difference by
+Cohen's convention."""
+SURE = 1.64  # deviations to either side that hold the truth in nine cases of ten
+
+
+@dataclass(frozen=True)
+class GroupNoise:
+    """Of the values of one category, in people. count: s_0.  mean: that of means, times n; 0 where
+    there are no numbers."""
+
+    count: float
+    mean: float
+
+    def lost(self, people: float) -> str:
+        """What is lost of a value that so many have: "share", "numbers", or nothing."""
+        if people <= SURE * self.count:
+            return "share"
+        return "numbers" if people < self.mean / APART else ""
+
+
+def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> float:
+    """Into how many groups of as many people a number is cut, where two numbers are counted."""
+    d = len(Axes.of(columns).levels)
+    cell = math.sqrt(max(math.comb(d, 2), 1) / ROUNDS[2]) / mu
+    return float(np.clip(math.sqrt(people / (PER_CELL * cell)), FEWEST_GROUPS, MOST_GROUPS))
+
+
+def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str, GroupNoise]:
+    """Of each category, in a fit by tables that tells mu (as 1/z) of so many people in all.
+
+    In a round, a table of n cells has noise of variance  sum_m sqrt(m) / (sqrt(n) share mu^2),
+    the sum over the sizes m of all its tables.
+    """
+    axes = Axes.of(columns)
+    bands = np.array([levels or BANDS for levels in axes.levels], float)
+    alone = np.repeat(np.where(axes.numbers, VALUES[0], bands), np.where(axes.numbers, 3, 1))
+    pairs = np.array([a * b for a, b in combinations(bands, 2)] or [1.0])
+    again = np.concatenate([pairs, PARTS * pairs])  # all pairs, at worst
+    in_groups, in_bands = parts_of_numbers(mu, columns, people), BANDS / (1 - BANDS**-2.0)
+
+    def variance(turn: int, cells: float, sizes: Floats) -> float:
+        return float(np.sqrt(sizes / cells).sum()) / (ROUNDS[turn] * mu**2)
+
+    made = {}
+    for column in columns:
+        if not isinstance(column, Category) or column.of:
+            continue
+        n, cells = float(column.levels), float(column.levels * BANDS)
+        over_time = WINDOWS * variance(1, WINDOWS * n, WINDOWS * bands)
+        count = 1 / (1 / variance(0, n, alone) + 1 / over_time)
+        mean = 1 / (
+            1 / (in_bands * variance(2, cells, pairs))
+            + 1 / (in_groups * variance(3, cells, again))
+            + 1 / (in_bands * PARTS * variance(3, PARTS * cells, again))
+        )
+        made[column.name] = GroupNoise(math.sqrt(count), math.sqrt(mean) * bool(axes.numbers.any()))
+    return made
+
+
+@dataclass(frozen=True)
+class Group:
+    """People with one value of a category. share: of all.  off: half width of its 90 % band.
+    mean_off: the same of the mean of a number, in standard deviations of it in everybody.
+    lost: "share", "numbers", or nothing."""
+
+    column: str
+    value: str
+    share: float
+    off: float
+    mean_off: float
+    lost: str
+
+
+def told_by_tables(model: TrajectoryModel) -> tuple[float, float] | None:
+    """mu (as 1/z) of a model that was fitted by tables, and its people; None for others."""
+    entries = [one for one in model.certificate.ledger if one["what"].startswith(TABLES)]
+    counted = model.diagnostics.get("people_per_time")
+    if not entries or not counted:
+        return None
+    told = sum(one.get("times", 1) / one["noise_multiplier"] ** 2 for one in entries)
+    return math.sqrt(told), max(float(np.sum(counted)), 1.0)
+
+
+def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
+    """Every value of every category of a model that was fitted by tables, those lost first."""
+    told = told_by_tables(model)
+    if told is None:
+        return ()
+    mu, people = told
+    noises, made = group_noise(mu, model.columns, people), []
+    weights = model.weights / model.weights.sum()
+    levels = model.axes.level_of(model.particles)
+    for k, column in enumerate(model.columns):
+        if not isinstance(column, Category) or column.name not in noises:
+            continue
+        noise = noises[column.name]
+        for level, label in enumerate(column.labels):
+            share = float(weights[levels[..., k] == level].sum())
+            here = max(share * people, 1.0)
+            name = "missing" if label is None else str(label)
+            off = SURE * noise.count / people
+            mean_off = SURE * math.hypot(noise.mean / here, here**-0.5)  # n people differ, too
+            made.append(Group(column.name, name, share, off, mean_off, noise.lost(here)))
+    return tuple(sorted(made, key=lambda one: not one.lost))
+
+
+def sentences(groups: Sequence[Group]) -> list[str]:
+    """What is kept of each category, a sentence each."""
+    made = []
+    for name in dict.fromkeys(one.column for one in groups):
+        mine = [one for one in groups if one.column == name]
+        lost = sorted((one for one in mine if one.lost), key=lambda one: -one.share)
+        if not lost:
+            made.append(f"all {len(mine)} values of '{name}' keep their shares and numbers")
+            continue
+        held = 100 * sum(one.share for one in lost)
+        made.append(
+            f"{len(lost)} of {len(mine)} values of '{name}', with {about(held)} % of the people, "
+            f"are lost in the noise: {first_few([one.value for one in lost])}"
+        )
+    return made
+
+
+def outlook(mu: float, people: float, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """Of each category how many people a value needs, to keep its share and the means of numbers,
+    and what is lost if all were equally frequent, for a plan."""
+    levels = {column.name: column.levels for column in columns if isinstance(column, Category)}
+    return [
+        {
+            "column": name,
+            "values": levels[name],
+            "fewest_for_share": SURE * noise.count,
+            "fewest_for_means": noise.mean / APART,
+            "people_each": people / levels[name],
+            "lost": noise.lost(people / levels[name]),
+        }
+        for name, noise in group_noise(mu, columns, people).items()
+    ]
