@@ -251,7 +251,7 @@ class TrajectoryModel(Record):
 
     def quality(self, progress: Callable[[int, int], None] | None = None) -> Any:
         """What this model is worth in people per time, and how sure its medians, shares and
-        correlations are, by fits that are made again of people drawn from it: nothing is spent.
+        correlations are, by fits to people who may be the truth behind it: nothing is spent.
         It takes several times as long as the fit, once. A `quality.estimate.Quality`, or None for a
         model that no fit has made."""
         return load_by_name("assess.quality:quality_of")(self, progress)
