@@ -149,6 +149,7 @@ VALUES = {
     options.SOURCE: st.one_of(FILES, st.just("duckdb://visits.duckdb")),
     recipe.NUMBER: FLOATS,
     recipe.BOOLEAN: st.booleans(),
+    options.LINE: NAMES,
     options.RANGE: st.lists(MOMENTS, min_size=2, max_size=2),
     options.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
     recipe.NAMES: st.lists(NAMES, min_size=1, max_size=3),

@@ -121,6 +121,8 @@ OTHER = {
     "version": "9",
     "public_inputs": {},
     "found": {"resolution in time": "fine"},
+    "declared": {"title": "another"},
+    "source_sha256": "cd" * 32,
     "model_sha256": "ab" * 32,
 }
 
