@@ -60,7 +60,9 @@ def test_levels_that_are_not_rare_have_a_cell_of_their_own(values, least):
 @given(shares, st.floats(1e-6, 1))
 def test_cells_of_ordered_levels_are_neighbours_with_enough_people(values, least):
     people = np.array(values)
-    of = pairs.cut_levels(people, least, True).cells
+    cut = pairs.cut_levels(people, least, True)
+    np.testing.assert_array_equal(cut.of_group[cut.groups], cut.bands)
+    of = cut.cells
     assert set(np.diff(of)) <= {0, 1}
     held = np.bincount(of, people)
     assert len(held) == 1 or (held > least / 2).all()

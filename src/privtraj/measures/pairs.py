@@ -98,8 +98,8 @@ def cut_levels(shares: Floats, least: float, ordered: bool) -> Cut:
     """A cell for each level of `least` people; the others are one, or neighbours together."""
     own = np.where(shares < least, len(shares), np.arange(len(shares)))
     of = _runs(shares, least) if ordered else _numbered(own)
-    bands = _runs(np.bincount(of, shares), 1 / BANDS)[of] if ordered else of
-    return Cut(of, of, bands, ordered)
+    held: Floats = np.bincount(of, shares).astype(np.float64)
+    return Cut(of, of, _runs(held, 1 / BANDS)[of] if ordered else of, ordered)
 
 
 def _split(shares: Floats, of: Ints, least: float) -> Ints:
@@ -322,9 +322,8 @@ class Pairs(NamedTuple):
 def measured_pairs(
     by_part: list[Floats], cuts: list[Cut], tables: dict[Pair, Noisy], again: Ask
 ) -> Pairs:
-    """All pairs, of which there are tables, and those that depend on each other again.
+    """All pairs, of which there are tables of bands, and those that depend on each other again.
 
-    tables: of groups, if both columns have neighbours that are alike, else of bands.
     by_part: (P, A_j) people of the groups of each column in P parts of time.
     """
     blocks = _blocks([one.shape[1] for one in by_part])
@@ -356,8 +355,7 @@ def measured_pairs(
 
     seen, odds = {}, {}
     for (i, j), noisy in tables.items():
-        fine = cuts[i].near and cuts[j].near
-        seen[i, j] = contrasts((i, j), noisy, _independent(by_part, i, j), fine)
+        seen[i, j] = contrasts((i, j), noisy, _independent(by_part, i, j), False)
         odds[i, j] = keep((i, j), seen[i, j])[1]
     chosen = [pair for pair in tables if odds[pair] > 0] or list(tables)
     finer, later = again(chosen) if chosen else ([], [])

@@ -3,7 +3,7 @@
     alone       each column, all times together, a number finely and coarsely: cells, groups of
                 cells and bands of groups follow from it (`pairs.Cut`)
     over time   bands of each column in every window of time
-    pairs       every two columns, all times together: bands, of two numbers groups
+    pairs       bands of every two columns, all times together
     again       the pairs that turned out to depend on each other: groups, and bands in parts of
                 time
 
@@ -60,8 +60,8 @@ TABLES = "marginal tables"
 ROUNDS = (0.15, 0.25, 0.3, 0.3)
 """Shares of what is paid, as squared 1/z: each column by itself, each over time, all pairs, and the
 pairs that depend on each other in parts of time. The optimum is flat: .1 more or less for any of
-them changes answers (`benchmarks/columns.py`) by 2 %. Of a round, a table of n cells (bands) has a
-share in proportion to sqrt(n): the least variance, summed over the cells of all tables."""
+them changes answers (`benchmarks/columns.py`) by 2 %. Of a round, a table of n cells has a share in
+proportion to sqrt(n): the least variance, summed over the cells of all tables."""
 VALUES = (16, 64, 1024)
 """Of a number that are counted: the finer show where most people of a skewed one are, the coarser
 how many are in each half, which sums of the finer would hide in their noise. 16 and 1,024 alone,
@@ -261,9 +261,8 @@ def _over_time(
 ) -> tuple[Floats, list[Floats], list[float], list[pairs.Known]]:
     """People (S,) in the windows, those of the groups of every column (S, A_j), their noise, and
     what is known of columns then."""
-    asking = [((j,), windows) for j in range(len(cuts))]
     bands = [cut.bands for cut in cuts]
-    answers = asked.grouped(1, asking, [bands] * len(cuts), cuts)
+    answers = asked.grouped(1, [((j,), windows, bands) for j in range(len(cuts))])
     weights = np.array([1 / (table.shape[1] * s**2) for table, s in answers])
     sums = [table.sum(axis=1) for table, _ in answers]
     sizes: Floats = np.maximum(np.average(sums, axis=0, weights=weights), 1.0)
@@ -294,15 +293,14 @@ def _pairs(
     """Tables of two columns, and what is known of single columns then. part: (S,) of a window."""
     parts = Slabs(windows.edges, part[windows.slab_of_piece])
     every = list(combinations(range(len(cuts)), 2))
-    of = [[cut.groups if fine else cut.bands for cut in cuts] for fine in (False, True)]
-    taken = [of[cuts[i].near and cuts[j].near] for i, j in every]
-    answers = asked.grouped(2, [(pair, _ALWAYS) for pair in every], taken, cuts) if every else []
+    bands, groups = ([getattr(cut, name) for cut in cuts] for name in ("bands", "groups"))
+    answers = asked.grouped(2, [(pair, _ALWAYS, bands) for pair in every]) if every else []
     first, better = dict(zip(every, answers, strict=True)), list(known)
-    for (pair, (table, s)), mine in zip(first.items(), taken, strict=True):
-        square = table.reshape(pairs.count(mine[pair[0]]), -1)
-        for axis, j in enumerate(pair):  # which says something of single columns too
+    for pair, (table, s) in first.items():  # which say something of single columns too
+        square = table.reshape(pairs.count(bands[pair[0]]), -1)
+        for axis, j in enumerate(pair):
             variance = square.shape[1 - axis] * s**2
-            better[j] = better[j].updated(mine[j], square.sum(axis=1 - axis), variance)
+            better[j] = better[j].updated(bands[j], square.sum(axis=1 - axis), variance)
     by_part = []
     for one, cut, table in zip(better, cuts, moving, strict=True):
         shares = np.bincount(cut.groups, one.shares)
@@ -311,9 +309,8 @@ def _pairs(
         by_part.append(pairs.indicator(part).T @ rows)
 
     def again(chosen: Sequence[pairs.Pair]) -> tuple[list[pairs.Noisy], list[pairs.Noisy]]:
-        wanted = [*((pair, _ALWAYS) for pair in chosen), *((pair, parts) for pair in chosen)]
-        taken = [of[True]] * len(chosen) + [of[False]] * len(chosen)
-        answers = asked.grouped(3, wanted, taken, cuts)
+        wanted = [(pair, _ALWAYS, groups) for pair in chosen]
+        answers = asked.grouped(3, wanted + [(pair, parts, bands) for pair in chosen])
         return answers[: len(chosen)], answers[len(chosen) :]
 
     return pairs.measured_pairs(by_part, cuts, first, again), better
@@ -357,15 +354,10 @@ class _Asked(NamedTuple):
         return list(zip(self.guard.ask(release), noise.tolist(), strict=True))
 
     def grouped(
-        self,
-        turn: int,
-        wanted: Sequence[tuple[tuple[int, ...], Slabs]],
-        groups: Sequence[Sequence[Ints]],
-        cuts: list[pairs.Cut],
+        self, turn: int, wanted: Sequence[tuple[tuple[int, ...], Slabs, list[Ints]]]
     ) -> list[pairs.Noisy]:
-        """The same of groups of the values of columns, for each table, that pay as bands do."""
-        cells = [
-            windows.count * math.prod(pairs.count(cuts[j].bands) for j in columns)
-            for columns, windows in wanted
-        ]
-        return self.tables(turn, wanted, [tuple(map(len, of)) for of in groups], cells, groups)
+        """The same of groups of the values of all columns."""
+        asking = [(columns, windows) for columns, windows, _ in wanted]
+        groups = [of for *_, of in wanted]
+        cells = [w.count * math.prod(pairs.count(of[j]) for j in cs) for cs, w, of in wanted]
+        return self.tables(turn, asking, [tuple(map(len, of)) for of in groups], cells, groups)
