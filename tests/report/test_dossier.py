@@ -58,11 +58,6 @@ def test_years_add_up_what_the_ledger_has(model, tmp_path):
     assert re.search(r"2031 1 0\.25 0 all 2 1\.25 1e-05", said)
 
 
-def test_a_model_that_protects_nobody_has_none():
-    with pytest.raises(InputError, match="NOT PRIVATE"):
-        dossier(made_model(private=False))
-
-
 def test_the_command_verifies_first_and_writes_one_page(tmp_path, capsys):
     path, out = tmp_path / "m.privtraj", tmp_path / "dossier.html"
     made_model().save(path)

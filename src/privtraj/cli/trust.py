@@ -61,8 +61,8 @@ def verify(args: argparse.Namespace, console: Console) -> None:
         known = read_statement(args.attestation, args.attestation_key)
         if known["source_sha256"] != certificate.source_sha256:
             raise InputError(
-                f"'{args.model}' is whole, but it was made by other code than the attested one "
-                f"(privtraj {certificate.version}, attested {known['version']}): ask which"
+                f"'{args.model}' is whole, but it was made by other code than the attested one: "
+                "ask which"
             )
         values |= {"attested": known, "attestation_checked": args.attestation_key is not None}
         results = (f"\n  {name}: {json.dumps(said)}" for name, said in known["results"].items())

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privtraj.base.errors import InputError, short
+from privtraj.base.errors import Arg, InputError, short
 from privtraj.privacy.certificate import CHECKED, STATED, percent_up
 from privtraj.privacy.ledger import up
 from privtraj.report.page import Page, budget, declared, facts, settings
@@ -70,10 +70,6 @@ OTHERS = (
 def dossier(model: TrajectoryModel, ledger: Mapping[str, Any] | None = None) -> Page:
     """The page about a model. ledger: summary of a `LedgerFile`, which has to know the model."""
     certificate = model.certificate
-    if not certificate.private:
-        raise InputError(
-            f"there is nothing to answer for a model that is NOT PRIVATE: as {certificate.caveat}"
-        )
     public = certificate.public_inputs
     values = {
         "kind": "dossier",
@@ -111,9 +107,8 @@ def _years(model: TrajectoryModel, ledger: Mapping[str, Any]) -> list[tuple[str,
     """Of each year and of all: how many releases, and the sums of epsilon and delta."""
     entries = ledger["entries"]
     if not any(entry["model"] == model.sha256 for entry in entries):
-        raise InputError(
-            "the ledger does not know this model: give the one that its fit was told of"
-        )
+        known = " does not know this model: give the one that its fit was told of"
+        raise InputError(Arg("ledger"), known)
     years = defaultdict(list)
     for entry in entries:
         years[entry["time"][:4]].append(entry)
