@@ -52,8 +52,8 @@ OTHERS = (
     ),
     Release(
         "Wikipedia page views by country",
-        "1 a day",
-        "a device's day",
+        "1 a day, delta 1e-7",
+        "the first ten pages of a device on a day",
         "T. Adeleye et al., Publishing Wikipedia Usage Data with Strong Privacy Guarantees, 2023, "
         "arXiv 2308.16298",
     ),
