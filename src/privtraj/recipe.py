@@ -334,8 +334,9 @@ class Recipe:
 
     def __post_init__(self, pull: float | None, slabs: int | str | None) -> None:
         for old, value in (("pull", pull), ("slabs", slabs)):
-            if value is not None:
-                object.__setattr__(self, OLD_NAMES[old], value)
+            name = OLD_NAMES[old]
+            if value is not None and getattr(self, name) == getattr(Recipe, name):
+                object.__setattr__(self, name, value)
         if isinstance(self.measure, str) and self.measure in RENAMED:
             object.__setattr__(self, "measure", RENAMED[self.measure])
 

@@ -288,14 +288,17 @@ class Snapshots:
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
     """The records, left in the database that holds them where that is possible."""
     kinds, dialect, columns = public.cell_kinds, public.dialect, list(public.cell_kinds)
+    unread: UnreadableCells | None = None
     try:
         remote = sql.remote_table(source, query, columns, kinds, dialect, row_by_row=row_by_row)
         if remote is None:
             table = tables.read_columns(source, columns, kinds, dialect)
     except UnreadableCells as error:
-        if error.name == public.time_name and error.reads_as is not None:
-            check_same_kind(error.reads_as == DATE, public.axis.datetime, error.name)
-        raise
+        unread = error
+    if unread is not None:  # outside the handler, so that a user sees one sentence and not two
+        if unread.name == public.time_name and unread.reads_as is not None:
+            check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
+        raise unread
     if remote is not None:
         if not processes.several():  # several processes compare their people, and so need them
             from privtraj.data import sql_rows  # which needs Ibis
