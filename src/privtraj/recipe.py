@@ -355,7 +355,7 @@ class Recipe:
 
     def again(self, **changes: Any) -> Self:
         """The same recipe with some settings changed: how a fit is made once more."""
-        return replace(self, **changes)
+        return replace(self, **{OLD_NAMES.get(name, name): to for name, to in changes.items()})
 
     def check(self) -> None:
         """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
