@@ -256,7 +256,7 @@ class ClipsAtTheLargestNorm(Broken):
 
     def ask(self, release):
         question = release.question
-        rows = zip(*self._rows.in_slabs(self.shape.windows), strict=True)
+        rows = zip(*self._view.rows.in_slabs(self.shape.windows), strict=True)
         largest = max(float(np.linalg.norm(question.vector(self.shape, i, row))) for row, i in rows)
         wide = replace(question, clip=np.full_like(question.clip, largest))
         return super().ask(replace(release, question=wide))
@@ -312,7 +312,7 @@ class CutsByTheData(Guard):
 
     def in_slabs(self, slabs):
         edges = slabs.edges.copy()
-        edges[-1] = max(self._rows.times.max() - 0.5, edges[-1])
+        edges[-1] = max(self._view.rows.times.max() - 0.5, edges[-1])
         return super().in_slabs(Slabs(edges, slabs.slab_of_piece))
 
 
