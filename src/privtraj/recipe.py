@@ -355,7 +355,8 @@ class Recipe:
 
     def again(self, **changes: Any) -> Self:
         """The same recipe with some settings changed: how a fit is made once more."""
-        return replace(self, **{OLD_NAMES.get(name, name): to for name, to in changes.items()})
+        changes = {OLD_NAMES.get(name, name): value for name, value in changes.items()}
+        return replace(self, **changes)
 
     def check(self) -> None:
         """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
