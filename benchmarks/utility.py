@@ -98,6 +98,7 @@ def people_and_truth(cell: Cell, seed: int) -> tuple[list[np.ndarray], list[np.n
 
 def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
     """Name -> a synthesizer with `fit`."""
+    from methods import PrivateMeasure
     from privtraj import TrajectorySynthesizer, baselines
 
     budget, seeded = (cell.epsilon, DELTA), {"seed": seed}
@@ -118,7 +119,7 @@ def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
     made["uniform"] = baseline("Uniform")
     if full:
         made["histogram, rule"] = baseline("ThresholdedHistogram")
-        made["measure"] = baseline("PrivateMeasure")
+        made["measure"] = lambda: PrivateMeasure(*budget, **seeded)
         made["non-private"] = baseline("NonPrivate")
     return made
 
