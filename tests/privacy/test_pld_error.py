@@ -205,6 +205,36 @@ def test_a_chance_scales_the_error_and_the_norm():
     mixed = one.repeated(5).with_chance(0.25, INTERVAL)
     assert mixed.error == pytest.approx(one.repeated(5).error / 4, rel=1e-3)
     first, floats, _ = probabilities(mixed.masses[0])
-    assert np.linalg.norm(floats) <= mixed.norm
+    assert np.linalg.norm(floats) <= mixed.norm == pytest.approx(0.75 + one.norm / 4)
     assert floats[-first] >= 0.75
     assert math.isclose(one.with_chance(1.0, INTERVAL).error, one.error)
+
+
+def test_two_directions_have_the_larger_error_and_norm_of_both():
+    sizes, chances, z = [0.0, 1.0], [0.7, 0.3], 0.8
+    made = pld.of_mixture(sizes, chances, z, False, INTERVAL)
+    pair = pld._Pair(np.array(sizes) / z, np.array(chances), False)
+    (low, high), error = pair.range, pair.error(INTERVAL)
+    ways = [
+        pld._dots(lambda x, s=sign: pair.divergences(s, x), error, *ends, INTERVAL)
+        for sign, ends in ((1.0, (low, high)), (-1.0, (-high, -low)))
+    ]
+    assert made.error == max(way.error for way in ways) > min(way.error for way in ways)
+    assert made.norm == max(way.norm for way in ways) > min(way.norm for way in ways)
+
+
+def test_what_stands_beside_what_makes_no_difference():
+    """One direction for both beside two, and a narrow distribution beside a wide one."""
+    wide = tally([LaplaceCounts(1.0, "")], "add-remove")
+    one = pld.symmetric(wide.closed, wide.closed_error, INTERVAL)
+    two = SampledPair.of(GaussianSum(2.0, "", rate=0.3), "add-remove").distribution(INTERVAL)
+    assert len(one.masses) < len(two.masses)
+    assert one.norm != two.norm
+    first, second = one.beside(two), two.beside(one)
+    assert len(first.masses) == len(second.masses) == 2
+    assert first.norm == second.norm == min(one.norm, two.norm)
+    assert first.error == pytest.approx(second.error, rel=1e-12)
+    length = sum(max(masses.size for masses in each.masses) for each in (one, two))
+    lost = pld._lost_by_transforms(2, length, max(one.norm, two.norm))
+    assert first.error == pytest.approx(one.error + two.error + lost, rel=1e-12)
+    assert first.delta(0.5) == pytest.approx(second.delta(0.5), rel=1e-9)
