@@ -298,8 +298,9 @@ def test_people_and_their_noise_are_those_of_the_head_count_and_all_cells(monkey
 
 
 def test_a_survey_is_read_by_the_noise_that_it_was_paid_for():
-    counts = np.repeat([[300, 0]], 4, axis=0).repeat([2, 30], axis=1)
+    counts = np.repeat([[50, 0]], 4, axis=0).repeat([12, 20], axis=1)
     guard = SimpleNamespace(n_features=1, ask=lambda release: counts)
     people, event = np.full(4, 600.0), LaplaceCounts(0.4, module.SURVEY)
     area = module.surveyed_area(guard, event, people)
-    assert area == module.occupied_area(counts, 0.4, people, 1) < 1
+    assert area == module.occupied_area(counts, 0.4, people, 1)
+    assert area < module.occupied_area(counts, 0.2, people, 1) < 1

@@ -656,3 +656,21 @@ def test_what_is_modest_has_a_border(parts, modest):
 def test_rounding_of_the_closed_form_is_charged_for_every_response():
     total = tally([(LaplaceCounts(0.1, ""), 100), (LaplaceCounts(0.2, ""), 7)], "replace-one")
     assert total.closed_error == (64 + 4 * 214) * 2.0**-52
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"mu_squared": 1.0, "shifts": ((0.3, 4),), "revealed": 0.2, "slack": 1e-3},
+        {"mu_squared": 0.3, "shifts": ((1.5, 1),), "revealed": 0.9, "slack": 1e-2},
+    ],
+)
+def test_slack_is_charged_where_it_costs_least(parts, epsilon):
+    total = accounting.Tally("add-remove", **parts)
+    least = min(total._at(one) for one in np.linspace(0, epsilon, 301).tolist())
+    assert total.delta(epsilon) <= least * (1 + 1e-4)
+
+
+def test_delta_is_a_chance():
+    assert accounting.Tally("add-remove", slack=0.9).delta(0.0) == 1
