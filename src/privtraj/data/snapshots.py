@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import formats
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis, as_user_times, written_times
@@ -280,9 +279,6 @@ class Snapshots:
         first, last = written_times(self.axis.range, self.datetime)
         box = ", ".join(map(str, self.declared))
         return f"Snapshots({self.time_name} from {first} to {last}; {box})"
-
-    def _repr_html_(self) -> str:
-        return formats.card(self)
 
 
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:

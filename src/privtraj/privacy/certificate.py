@@ -34,7 +34,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
 
-from privtraj.base import __version__, formats
+from privtraj.base import __version__
 from privtraj.base.errors import Arg, InputError, is_number, is_whole, short
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy.accounting import (
@@ -430,9 +430,6 @@ class Certificate:
         text = "\n  ".join(line for line in lines if line)
         warning = f"NOT PRIVATE: {self.caveat}. Do not release the result.\n"
         return text if self.private else warning + text
-
-    def _repr_html_(self) -> str:
-        return formats.card(self)
 
 
 def check_declared(declared: Mapping[str, str]) -> dict[str, str]:
