@@ -368,6 +368,7 @@ def _audit(true, claimed):
     return Audit(claim, 1e-5, 0.95, "transcript", 400, tuple(findings), (), 0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("true", "said"), [(1.0, "no violation found"), (4.0, "VIOLATED")])
 def test_the_figure_says_the_claim_and_the_verdict(true, said, tmp_path):
     figure = pt.plot.audit(_audit(true, 1.0))
@@ -388,6 +389,7 @@ def test_the_bars_are_the_claim_and_the_bound_of_every_attack():
     assert list(marks) == pytest.approx([one.could_see for one in audit.findings])
 
 
+@pytest.mark.thorough
 def test_the_curve_of_the_attack_goes_from_corner_to_corner():
     lines = pt.plot.audit(_audit(1.0, 1.0)).axes[0].get_lines()
     curve = next(

@@ -87,6 +87,7 @@ def test_more_budget_and_more_people_are_worth_more(few, many):
     assert many.expected.worth > 3 * few.expected.worth
 
 
+@pytest.mark.thorough
 def test_too_few_people_are_warned_of_with_what_would_help(few, many):
     assert few.expected.worth < GOOD <= many.expected.worth
     assert many.warning is None

@@ -36,6 +36,7 @@ def staged(monkeypatch):
     return stage
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_real_audit_end_to_end(tmp_path, capsys):
     out, plot = tmp_path / "audit.json", tmp_path / "audit.png"

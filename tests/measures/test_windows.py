@@ -361,6 +361,7 @@ def climbing(n, seed=0):
     return when, np.clip(when / 10 + 0.02 * rng.standard_normal(n), 0, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "times",
     [{"time_range": (0, 10)}, {"time_range": (0, 10), "bins": 4}, {"bins": [0, 9, 10]}],

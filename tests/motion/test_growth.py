@@ -247,6 +247,7 @@ def test_daughters_begin_where_their_mothers_are_and_part():
 WAYS = ["released", "released by_place=learned", "released turnover=0.5"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("growth", "branching"), [*zip(WAYS, [False, True, False], strict=True)])
 def test_numbers_and_branches_of_a_growing_population(cells, model, growth, branching):
     n = 6000
@@ -280,6 +281,7 @@ def everybody(model):
     return many, np.array(floors)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("growth", "branching"), [*zip(WAYS, [False, True, True], strict=True)])
 def test_those_who_are_there_have_the_marginals_of_the_model(model, everybody, growth, branching):
     """Mean W2 to the model's people of eight portions, within 4 standard errors, of those who have
@@ -358,6 +360,7 @@ def test_features_that_never_fall_do_not_fall_in_families(model):
     np.testing.assert_allclose(tenths, np.rint(tenths), atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_few_people_and_few_times(model):
     for growth in WAYS:
         grown = model.with_growth(growth)

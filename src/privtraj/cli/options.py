@@ -49,7 +49,7 @@ def _form(form: Any) -> Any:
         return _plain(form)
     need(form and all(isinstance(word, str) for word in form))
     made = {word: _plain(part) for word, part in form.items()}
-    for word in {"low", "high", "period"} & form.keys():
+    for word in {"low", "high", "period", "offset"} & form.keys():
         if form.get("kind") == "date":  # a number, such as a year, is none
             made[word] = str(made[word]) if isinstance(made[word], int | float) else made[word]
         else:

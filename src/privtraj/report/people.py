@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
-from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number, text_of
+from privtraj.columns.kinds import (
+    Angle,
+    Category,
+    Column,
+    Date,
+    Integer,
+    LogNumber,
+    Number,
+    text_of,
+)
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.report.labels import Drawn, shares_of, time_labels
@@ -318,6 +327,7 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
     return common | {
         "flag": made.get("flag"),  # the axis that says where it is missing
         "sine": made.get("sine"),  # that of an angle, which itself is its cosine
+        "offset": column.offset if isinstance(column, LogNumber) else None,  # of a logarithm
         "step": step,
         "decimals": max(0, -int(Decimal(repr(step)).as_tuple().exponent)),
         "ends": [float(column.low), float(column.high)],
