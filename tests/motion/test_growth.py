@@ -542,11 +542,9 @@ def test_movingpandas_has_those_who_move(trips):
 def test_pictures_and_cards_of_a_population(model, born, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     from privtraj import plot
-    from privtraj.plot import overview
 
     plot.paths(born)
     plot.marginals(born)
-    overview(model, born)
     model.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     data = page.split('type="application/json"')[1].split("</script>")[0]
