@@ -41,7 +41,6 @@ def quick():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "STAND_INS", ("one group that jumps", "groups that exchange people"))
         patch.setattr(plan, "STEPS", {True: (-3, 0, 3), False: (0,)})
-        patch.setattr(plan, "MORE_PEOPLE", (4, 64))
         yield
 
 
