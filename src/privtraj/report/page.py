@@ -40,7 +40,7 @@ from privtraj.privacy.certificate import (
 from privtraj.privacy.ledger import up
 from privtraj.report import labels
 from privtraj.report.checks import checks, headline, summary, warnings, worth_tables
-from privtraj.report.maps import backdrop, ways
+from privtraj.report.maps import backdrops, ways
 from privtraj.report.people import SEED, Sampled, page_data, page_sampler, sampled
 
 if TYPE_CHECKING:
@@ -131,18 +131,22 @@ def write_report(
     *,
     force: bool = False,
     seed: int = SEED,
+    title: str = "",
     progress: Progress | None = None,
 ) -> None:
     """Write the report of a model as one .html file, whole or not at all.
 
+    title: of the page, if not the declared one.
     progress: told of the fits that are made again, which take most of the time.
     """
     if not Path(path).name.lower().endswith((".html", ".htm")):
         raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
-    report(model, seed, progress).write(path, force)
+    report(model, seed, title, progress).write(path, force)
 
 
-def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None = None) -> Page:
+def report(
+    model: TrajectoryModel, seed: int = SEED, title: str = "", progress: Progress | None = None
+) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
     quality = model.quality(progress)
@@ -160,6 +164,7 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
     draw["count"] = labels.whole_number(sampler["curves"])
     values = {
         "kind": "report",
+        "title": title or certificate.declared.get("title", ""),
         "figures": figures,
         "people": len(shown.people),
         "summary": summary(made),
@@ -194,13 +199,14 @@ def page(
         "names": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
         "time_name": model.time_name,
         "numbers": len(shown.numbers),
-        "kinds": sorted({one["kind"] for one in data["categories"]}),
-        "gaps": bool(shown.missing),
+        "categories": len(data["categories"]),
+        "gaps": any(data["lacking"]),
         "ways": ways(shown, model.time_name, model.datetime),
         "compared": "real" in data,
         "doubted": any(data["doubt"]),
     }
-    return Page(template, {**common, **values}, {**data, "backdrop": backdrop(shown)})
+    behind = {"backdrops": backdrops(shown, model.domain)}
+    return Page(template, {**common, **values}, data | behind)
 
 
 # The guarantee ---------------------------------------------------------------------------------
