@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privtraj as pt
-from mixed_clinic import COLUMNS, mixed_model, mixed_records, mixed_table
+from mixed_clinic import mixed_model, mixed_records
 from privtraj import metrics
-from privtraj.metrics.records import read_records
-from privtraj.report.comparison import comparison
 from privtraj.report.labels import (
     COLOURS,
     LONGEST_LABEL,
@@ -295,18 +293,3 @@ def test_who_never_has_a_number_is_drawn_last():
     assert np.isfinite(people).all()
     assert len(np.unique(people, axis=0)) == len(people)  # whose hb was filled in were all alike
     assert 0.25 < np.isnan(sampled(model).values[..., 0]).mean() < 0.42
-
-
-def test_the_comparison_has_real_shares_and_scores_of_columns():
-    few = {name: COLUMNS[name] for name in ("hb", "sex", "stage")}
-    model = mixed_model(few, people=80)
-    table = mixed_table(mixed_records(120, 3, few), few)
-    found = metrics.evaluate(model, table, n=60)
-    made = comparison(model, found, read_records(table, model))
-    stage = next(one for one in made.data["categories"] if one["name"] == "stage")
-    np.testing.assert_allclose(np.sum(stage["real"][0]), 1, atol=1e-4)
-    html = made.html()
-    assert "Columns and pairs of columns" in html
-    assert f"{found.columns.summary['pair_similarity']:.3f}" in html
-    total = sum(made.data["real"]["counts"])
-    assert 0 < total < 120 * 5  # whose hb is missing has no place

@@ -176,8 +176,6 @@ _COMPARED = (
 )
 _SCORES = (
     changed("out", "write everything as .json, which is not for release", needed=""),
-    Option("report", FILE,
-           "write a .html page of real beside synthetic people; holds raw data, not for release"),
     *writing(),
 )
 # fmt: on
@@ -193,16 +191,13 @@ def evaluate(args: argparse.Namespace, console: Console) -> None:
     examples:
       privtraj evaluate growth.privtraj clinic.csv --out scores.json
       privtraj evaluate growth.privtraj clinic.csv --holdout others.csv --person id
-      privtraj evaluate growth.privtraj clinic.csv --report compare.html
 
     The result compares with raw data: it is not private, and not for release.
     """
     read = ("model", "table", "holdout")
-    shared.check_files(args, *read, out=(".json",), report=(".html",))
+    shared.check_files(args, *read, out=(".json",))
     from privtraj.metrics import evaluation as compared
-    from privtraj.metrics.records import read_records
     from privtraj.model.model import load
-    from privtraj.report.comparison import comparison
 
     model = load(args.model)
     chosen = {name: getattr(args, name) for name in ("holdout", "person", "n", "seed")}
@@ -217,10 +212,6 @@ def evaluate(args: argparse.Namespace, console: Console) -> None:
     if args.out is not None:
         text = json.dumps(values, indent=1, allow_nan=False) + "\n"
         values["out"] = console.write(text, args.out, args.force)
-    if args.report is not None:
-        records = read_records(args.table, model, args.person, chosen["csv"])
-        comparison(model, found, records).write(args.report, args.force)
-        values["report"] = console.wrote(args.report)
     text = str(found)
     if console.written:
         text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
-from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number, text_of
+from privtraj.columns.kinds import (
+    Angle,
+    Category,
+    Column,
+    Date,
+    Integer,
+    LogNumber,
+    Number,
+    text_of,
+)
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.report.labels import Drawn, percent, shares_of, time_labels
@@ -308,8 +317,9 @@ def group_means(
         spread = (counts * (mean - np.nanmean(values, axis=(0, 1))[:, None, None]) ** 2).sum((1, 2))
         shares = spread / np.maximum(np.nanvar(values, axis=(0, 1)) * counts.sum((1, 2)), 1e-12)
         best = max([best, *((float(share), c, k) for k, share in enumerate(shares))])
-        few = counts < FEWEST_IN_GROUP
-        means.append(np.where(few, None, mean.round(5)).tolist())
+        written = mean.round(5).astype(object)
+        written[counts < FEWEST_IN_GROUP] = None
+        means.append(written.tolist())
     labels = time_labels(shown.times[at], datetime)
     return {"groups": {"at": at.tolist(), "texts": labels, "means": means}, "told": best[1:]}
 
@@ -364,6 +374,7 @@ def _column(model: TrajectoryModel, k: int) -> dict[str, Any]:
     return common | {
         "flag": made.get("flag"),  # the axis that says where it is missing
         "sine": made.get("sine"),  # that of an angle, which itself is its cosine
+        "offset": column.offset if isinstance(column, LogNumber) else None,  # of a logarithm
         "step": step,
         "decimals": max(0, -int(Decimal(repr(step)).as_tuple().exponent)),
         "ends": [float(column.low), float(column.high)],

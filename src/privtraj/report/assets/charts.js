@@ -29,14 +29,9 @@ function makePanel(feature) {
     ...marks.map(([share]) => path("grid", `M${left} ${y(share)}H${BOX.heapRight}`)), ...labelsUp(marks, y, left), ...timeAxis(BOX, BOX.heapRight),
     path("b80", area(curve(0), curve(4))), path("b50", area(curve(1), curve(3))),
     ...(doubt ? [path("sure", area(curve(2, (k) => -doubt[k]), curve(2, (k) => doubt[k])))] : []),
-    path(real ? "mid both" : "mid", line(curve(2))),
+    path("mid", line(curve(2))),
   ];
-  if (real) {
-    const known = (which) => data.knots.flatMap((t, k) => (real.bands[k]?.[feature][which] ?? -1) < 0 ? [] : [[across(BOX, t), y(real.bands[k][feature][which])]]);
-    shapes.push(path("real-thin", line(known(0))), path("real-line", line(known(2))), path("real-thin", line(known(4))));
-    shapes.push(...known(2).map(([cx, cy]) => element("svg:circle", { class: "real-dot", r: 2.2, cx, cy })));
-  }
-  const parts = { traced: path("traced", ""), cursor: path("cursor", ""), heap: path("density", ""), other: path("real-thin", "") };
+  const parts = { traced: path("traced", ""), cursor: path("cursor", ""), heap: path("density", "") };
   const words = `${name} over ${data.timeName}: median from ${text(feature, quantile(feature, 2, [0, 0]))} to ${text(feature, quantile(feature, 2, [frames - 1, 0]))}`;
   const svg = element("svg:svg", {
     class: "band", viewBox: `0 0 ${BOX.width} 230`, "data-feature": feature, role: "slider", tabindex: 0,
@@ -55,24 +50,22 @@ function makePanel(feature) {
   return element("figure", { class: "card" }, element("figcaption", {}, name, element("small", {}, data.lacking[feature])), svg);
 }
 
-function heapPath(values, at, mixed, closed) { // between a density and its foot; an open line of real records
+function heapPath(at, mixed) { // between a density and its foot
   const { top, bottom, heapLeft, heapRight } = BOX, bins = data.densityBins, points = [];
   for (let k = 0; k < bins; k++) {
-    if (!closed && !(values[at + k] || values[at + k - 1] || values[at + k + 1])) continue;
-    const height = (values[at + k] * (1 - mixed) + (mixed ? values[at + bins + k] * mixed : 0)) / 255;
+    const height = (density[at + k] * (1 - mixed) + (mixed ? density[at + bins + k] * mixed : 0)) / 255;
     points.push([heapLeft + height * (heapRight - heapLeft), bottom - (k + 0.5) / bins * (bottom - top)]);
   }
-  return closed ? `${line([[heapLeft, bottom], ...points, [heapLeft, top]])}Z` : line(points);
+  return `${line([[heapLeft, bottom], ...points, [heapLeft, top]])}Z`;
 }
 
 function drawPanels() { // what follows the slider
-  const x = across(BOX, state.time), [at, share] = frameAt(state.time), bin = nearestKnot(state.time), bins = data.densityBins;
-  for (const { svg, feature, cursor, heap, other } of panels) {
+  const x = across(BOX, state.time), [at, share] = frameAt(state.time), bins = data.densityBins;
+  for (const { svg, feature, cursor, heap } of panels) {
     svg.setAttribute("aria-valuenow", state.time);
     svg.setAttribute("aria-valuetext", `${data.timeName} ${timeText(state.time)}, median ${text(feature, quantile(feature, 2, [at, share]))}`);
     cursor.setAttribute("d", `M${x} ${BOX.top}V${BOX.bottom}`);
-    heap.setAttribute("d", heapPath(density, (feature * frames + at) * bins, share, true));
-    if (real) other.setAttribute("d", real.counts[bin] ? heapPath(real.density, (feature * data.knots.length + bin) * bins, 0, false) : "");
+    heap.setAttribute("d", heapPath((feature * frames + at) * bins, share));
   }
 }
 
@@ -95,7 +88,7 @@ function table(caption, names, rows) {
 
 const legend = (labels, shades) => element("ul", { class: "legend" }, ...labels.map((label, k) => element("li", {}, swatch(shades[k]), label)).reverse());
 
-function stacked({ name, labels, shades, shares, real: records }) {
+function stacked({ name, labels, shades, shares }) {
   const edges = shares.map(feet), x = data.times.map((time) => across(CARD, time));
   const edge = (k) => x.map((at, q) => [at, height(edges[q][k])]);
   const shapes = labels.map((label, k) => {
@@ -103,9 +96,6 @@ function stacked({ name, labels, shades, shares, real: records }) {
     band.append(element("svg:title", {}, label));
     return band;
   });
-  for (let k = 1; records && k < labels.length; k++) {
-    shapes.push(path("real-edge", line(data.knots.flatMap((t, q) => records[q] ? [[across(CARD, t), height(feet(records[q])[k])]] : []))));
-  }
   const most = [shares[0], shares.at(-1)].map((row) => `${labels[row.indexOf(Math.max(...row))]}, ${percent(Math.max(...row))}`);
   const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => [share, percent(share)]);
   return picture(`Shares of the values of ${name} over ${data.timeName}: the most frequent is ${most[0]} at first, and ${most[1]} at last`, [...shapes, ...labelsUp(marks, height, CARD.left), ...timeAxis(CARD, CARD.right + 8)]);

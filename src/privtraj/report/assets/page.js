@@ -19,7 +19,6 @@ const paths = pairs(data.paths); // (features, frames, people)
 const bands = pairs(data.bands); // (features, 5, frames)
 const density = bytes(data.density); // (features, frames, bins)
 for (const one of data.categories) one.people = bytes(one.people); // (frames or 1, people)
-const real = data.real && { ...data.real, points: pairs(data.real.points), density: bytes(data.real.density) };
 
 const state = { time: first, across: 0, up: 1, paths: false, traced: null, playing: false };
 
@@ -83,7 +82,6 @@ const quantile = (feature, which, [frame, share]) => {
   const at = (feature * 5 + which) * frames + frame;
   return (bands[at] * (1 - share) + (share ? bands[at + 1] * share : 0)) / STEPS;
 };
-const nearestKnot = (time) => data.knots.reduce((best, t, i) => Math.abs(t - time) < Math.abs(data.knots[best] - time) ? i : best, 0);
 
 function place(axis, person, [frame, share]) { // as a share of the box
   if (axis === TIME) return inShares(TIME, data.times[frame] + share * ((data.times[frame + 1] ?? last) - data.times[frame]));
@@ -148,7 +146,7 @@ function setTheme(name) {
   root.dataset.theme = name;
   const style = getComputedStyle(root), dark = name === "dark";
   const colour = (of) => style.getPropertyValue(`--${of}`).trim();
-  for (const of of ["card", "dot", "real", "traced"]) theme[of] = colour(of);
+  for (const of of ["card", "dot", "traced"]) theme[of] = colour(of);
   theme.shades = Array.from({ length: SHADES }, (_, shade) => { // the ends that would vanish in the background are left out
     const share = (dark ? 0.22 : 0) + (dark ? 0.78 : 0.84) * shade / (SHADES - 1);
     const at = share * (VIRIDIS.length - 1), i = Math.min(Math.floor(at), VIRIDIS.length - 2);
@@ -193,7 +191,7 @@ const canvas = byId("stage"), pen = canvas.getContext("2d");
 let view = null;
 
 const reach = data.features.map((_, axis) => { // what all who are drawn are in
-  let [low, high] = real ? data.ranges[axis].map((share) => share * STEPS) : [STEPS, 0];
+  let [low, high] = [STEPS, 0];
   for (let k = axis * frames * people; k < (axis + 1) * frames * people; k++) {
     low = Math.min(low, paths[k]); high = Math.max(high, paths[k]);
   }
@@ -232,7 +230,7 @@ function drawScene() {
     ...labelsAcross(across, x, box.bottom + 20, 4, width - 6), ...labelsUp(up, y, box.left),
     label(nameOf(state.across), box.right, height - 12, "end", box.right - box.left, "name"),
     label(nameOf(state.up), 14, 24, "start", box.right - 14, "name"),
-    ...(byId("synthetic").checked ? [inside(box.left - 4, box.top - 4, box.right + 4, box.bottom + 4, ...drawStill())] : []),
+    inside(box.left - 4, box.top - 4, box.right + 4, box.bottom + 4, ...drawStill()),
   );
 }
 
@@ -290,18 +288,11 @@ function ruler(pixels) { // of a kilometre
 
 function dot(on, x, y, size) { on.moveTo(x + size, y); on.arc(x, y, size, 0, 6.2832); }
 
-function drawReal() { // rings of the records at the nearest fitted time
-  const bin = nearestKnot(state.time), start = real.starts[bin], count = real.counts[bin];
-  const share = (axis, k) => axis === TIME ? inShares(TIME, data.knots[bin]) : real.points[start * features + axis * count + k] / STEPS;
-  pen.strokeStyle = theme.real; pen.lineWidth = 1.3; pen.globalAlpha = 0.75;
-  for (let k = 0; k < count; k++) { pen.beginPath(); dot(pen, ...ways().map(([axis, to]) => to(share(axis, k))), 3.2); pen.stroke(); }
-}
-
 function drawPeople() {
   const moment = frameAt(state.time), size = (people > 400 ? 2.7 : 3.4) * (view.width < 480 ? 0.8 : 1);
   const dots = colours().map(() => new Path2D());
   for (let person = 0; person < people; person++) if (seen(person, moment[0])) dot(dots[shadeOf(person, moment[0])], ...spot(person, moment), size);
-  pen.globalAlpha = state.traced !== null ? 0.3 : real ? 0.55 : 0.82;
+  pen.globalAlpha = state.traced !== null ? 0.3 : 0.82;
   dots.forEach((shape, k) => { pen.fillStyle = colours()[k]; pen.fill(shape); });
   if (state.traced === null) return;
   pen.lineJoin = "round"; pen.strokeStyle = theme.traced;
@@ -320,8 +311,7 @@ function draw() {
   pen.clearRect(0, 0, width, height);
   pen.save();
   pen.beginPath(); pen.rect(box.left - 4, box.top - 4, box.right - box.left + 8, box.bottom - box.top + 8); pen.clip();
-  if (real && byId("real").checked) drawReal();
-  if (byId("synthetic").checked) drawPeople();
+  drawPeople();
   pen.restore();
 }
 
@@ -332,10 +322,6 @@ function speak() { // what the picture shows, in words
     return `median ${nameOf(axis)} ${half}, half of the people between ${low} and ${high}`;
   });
   let words = `At ${data.timeName} ${timeText(state.time)}: ${middle.join("; ")}.`;
-  if (real) {
-    const bin = nearestKnot(state.time);
-    words += ` Real records shown: ${real.counts[bin]} at ${timeText(data.knots[bin])}.`;
-  }
   if (state.traced !== null) {
     words += ` Synthetic person ${state.traced + 1}: ${axes.map((axis) => `${nameOf(axis)} ${text(axis, place(axis, state.traced, at))}`).join(", ")}.`;
   }
@@ -440,18 +426,17 @@ function start() {
   Object.assign(state, features > 1 ? { across: map?.[0] ?? 0, up: map?.[1] ?? 1 } : { across: TIME, up: features ? 0 : TIME });
   state.paths = byId("paths").checked = features === 1;
   const rest = data.features.findIndex((_, k) => k !== state.across && k !== state.up);
-  const colour = real ? -1 : data.categories.length ? features + data.told[0] : rest;
+  const colour = data.categories.length ? features + data.told[0] : rest;
   byId("explorer").hidden = features === 0;
   byId("theme").hidden = false;
   const axes = [...data.features.map((name, k) => [k, name]), [TIME, data.timeName === "time" ? "time" : `${data.timeName} (time)`]];
-  for (const [id, options, chosen] of [["across", axes, state.across], ["up", axes, state.up], ["colour", [[-1, "one colour"], ...axes.slice(0, -1), ...(real ? [] : data.categories.map(({ name }, k) => [features + k, name]))], colour]]) {
+  for (const [id, options, chosen] of [["across", axes, state.across], ["up", axes, state.up], ["colour", [[-1, "one colour"], ...axes.slice(0, -1), ...data.categories.map(({ name }, k) => [features + k, name])], colour]]) {
     byId(id).append(...options.map(([value, label]) => new Option(label, value)));
     byId(id).value = String(chosen);
   }
   for (const which of ["across", "up"]) on(which, "change", (event) => setAxis(which, Number(event.target.value)));
   on("colour", "change", (event) => setColour(Number(event.target.value)));
   on("paths", "change", (event) => setPaths(event.target.checked));
-  for (const id of ["real", "synthetic"]) on(id, "change", redraw);
   on("trace", "click", followNext);
   on("clear", "click", () => follow(null));
   on("time", "input", () => { if (state.playing) setPlaying(false); setTime(inUnits(TIME, Number(slider.value) / 1000)); });
