@@ -22,7 +22,7 @@ from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs, to_unit
 from privtraj.columns.cells import MISSING
-from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number
+from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, LogNumber, Number
 from privtraj.data import arrow
 from privtraj.data.dialect import DATE, NUMBER, CellKind, Dialect, Readings, read_cells
 from privtraj.data.public import PublicInputs
@@ -140,6 +140,8 @@ class ColumnTally:
             bins, part = self.windows.count, self.windows.of(clipped)
         else:
             unit, bins = to_unit(clipped, [self.low, self.high]), PARTS
+            if isinstance(self.column, LogNumber):
+                unit = self.column.to_unit(self.column.coordinates(clipped)[0])
             part = np.minimum((unit * bins).astype(np.int64), bins - 1)
         self.parts = self.parts + np.bincount(part, minlength=bins)
         return CellValues(values, unreadable)

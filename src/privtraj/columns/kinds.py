@@ -1,6 +1,7 @@
 """What a column is: its public domain, and its place in the unit interval.
 
     Number, Integer, Date         values in [low, high]; values outside are clamped
+    LogNumber                     the same by ratios: its axis is the logarithm
     Angle                         values on a circle; what is beyond the period begins again
     Category, Ordered, Boolean    one of the declared values
 
@@ -19,7 +20,7 @@ distances in the cube. Another kind of column is another class here, and one mor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import filterfalse
@@ -33,7 +34,7 @@ from privtraj.base import space
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, first_few, is_number
 from privtraj.columns.cells import MISSING, cases, key_of
-from privtraj.columns.precision import DEGREES, in_steps, is_degrees, usual_step
+from privtraj.columns.precision import DEGREES, SHARE, in_steps, is_degrees, usual_step
 
 LONGEST_NAME = 1000  # letters of a column's name in a model, and of a value of a category
 MOST_LEVELS = 10_000  # of a category: a table of two such columns is more than anybody counts
@@ -85,7 +86,11 @@ class Axis:
 
     def value(self, *coordinates: Floats) -> Floats:
         """The values of a table that have these coordinates."""
-        return coordinates[0]
+        return self.in_table(coordinates[0])
+
+    def in_table(self, coordinate: Floats) -> Floats:
+        """The value that has this coordinate, where one axis is enough."""
+        return coordinate
 
     @property
     def more(self) -> tuple[Column, ...]:
@@ -130,7 +135,7 @@ class Axis:
 
     def public_inputs(self) -> Any:
         """All that is declared, as a certificate has it; of a plain number its bounds."""
-        if self.kind == "number" and not (self.missing or self.fixed):
+        if type(self) is Number and not (self.missing or self.fixed):
             return list(self.facts.values())
         public = {"kind": self.kind, **self.facts}
         if self.missing:
@@ -184,7 +189,7 @@ class Number(Axis):
         return (values, np.isnan(values).astype(np.float64)) if self.missing else (values,)
 
     def value(self, *coordinates: Floats) -> Floats:
-        values = coordinates[0]
+        values = self.in_table(coordinates[0])
         return np.where(coordinates[-1] == 1, np.nan, values) if self.missing else values
 
     @property
@@ -196,6 +201,61 @@ class Number(Axis):
     def written(self, values: Floats, step: float | None = None) -> Floats:
         """Values as tables have them, in steps and inside the bounds; any shape."""
         return in_steps(values, self.step if step is None else step, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class LogNumber(Number):
+    """Numbers of which ratios matter: 1 and 10 are as far apart as 10 and 100.
+
+    The axis is y = log(v + offset), from log(low + offset) to log(high + offset). A cell is then so
+    many per cent wide, where equal cells of a skewed number would have nearly everybody in one.
+    offset: what is added, above -low; for numbers that may be 0, about the least that matters.
+    """
+
+    offset: float = 0.0
+    scale: str = "log"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale != "log":
+            raise InputError(f"the scale of {self._called} must be 'log', or be left out")
+        if not (is_number(self.offset) and abs(self.offset) < np.inf):
+            raise InputError(f"the offset of {self._called} must be a number")
+        if not (0 < self.low + self.offset < self.high + self.offset < np.inf):
+            raise InputError(
+                f"{self._called} on a log scale must have bounds above 0: raise the lower one, or "
+                "declare an offset that is added first"
+            )
+        ends = np.log([self.low + self.offset, self.high + self.offset]).tolist()
+        facts = {**self.facts, "scale": self.scale} | (
+            {"offset": self.offset} if self.offset else {}
+        )
+        self._lie(*ends, span=(float(self.low), float(self.high)), facts=facts)
+
+    def coordinates(self, values: Floats) -> tuple[Floats, ...]:
+        _, *missing = super().coordinates(values)
+        return np.log(np.clip(values, self.low, self.high) + self.offset), *missing
+
+    def in_table(self, coordinate: Floats) -> Floats:
+        return np.clip(np.exp(coordinate) - self.offset, self.low, self.high)
+
+    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
+        """The logarithm of their ratio."""
+        return Axis.difference(self, *(self.coordinates(np.asarray(v))[0] for v in (start, end)))
+
+    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
+        way = np.asarray(share) * self.difference(start, end)
+        return self.in_table(self.coordinates(np.asarray(start))[0] + way)
+
+    @property
+    def step(self) -> float:
+        """About a per cent of the least value."""
+        return usual_step(0.0, (self.low + self.offset) / (100 * SHARE))
+
+    @property
+    def _shown(self) -> str:
+        more = f", offset {self.offset:g}" if self.offset else ""
+        return f"in [{self.low:g}, {self.high:g}] (log scale{more})"
 
 
 @dataclass(frozen=True)
@@ -487,6 +547,11 @@ KINDS: dict[str, type[Number] | type[Category]] = {
 """By the name that files and the command line know them by."""
 
 
+def kind_of(word: str, settings: Collection[str]) -> type[Number] | type[Category]:
+    """The class of a column of this kind that has these settings."""
+    return LogNumber if word == Number.kind and "scale" in settings else KINDS[word]
+
+
 def of_tables(columns: Sequence[Column]) -> tuple[Column, ...]:
     """The columns that a table has: all but those that are made of others."""
     return tuple(filterfalse(attrgetter("of"), columns))
@@ -503,7 +568,8 @@ def to_dict(column: Column) -> dict[str, Any]:
 def from_dict(written: dict[str, Any]) -> Column:
     """The column of a model file; refuses what is none."""
     settings = dict(written)
-    kind = (KINDS | {Flag.kind: Flag, Sine.kind: Sine})[settings.pop("kind")]
+    word = settings.pop("kind")
+    kind = {Flag.kind: Flag, Sine.kind: Sine}.get(word) or kind_of(word, settings)
     types: dict[str, Any] = {"missing": bool, "fixed": bool, "days": bool, "name": str, "of": str}
     types["other"] = str | None
     if not all(isinstance(settings[word], types.get(word, object)) for word in settings):
@@ -605,7 +671,7 @@ def encoded(columns: Sequence[Column], values: Floats) -> Floats:
 def decoded(columns: Sequence[Column], coordinates: Floats) -> Floats:
     """The values (..., e) of a table that have coordinates (..., d), NaN where missing."""
     known = of_tables(columns)
-    if len(known) == len(columns):
+    if len(known) == len(columns) and all(one.domain == one.span for one in known):
         return coordinates
     behind, values = len(known), []
     for k, column in enumerate(known):

@@ -46,6 +46,7 @@ from privtraj.columns.kinds import (
     Date,
     Flag,
     Integer,
+    LogNumber,
     of_tables,
 )
 from privtraj.data import arrow, records
@@ -377,7 +378,7 @@ def _reads_dates(table: Any, column: Column) -> bool:
     Ibis takes time zones of DuckDB for those of the session, and does not tell whether Spark's
     timestamps have any; text is read by each database in its own way.
     """
-    if isinstance(column, Angle):  # whose cosine is each database's own
+    if isinstance(column, Angle | LogNumber):  # cosines and logarithms are each database's own
         return False
     if not isinstance(column, Date):
         return True

@@ -194,7 +194,7 @@ def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
     """See `Paths.to_anndata`."""
     anndata = anndata_needed()
     d, frame = paths.values.shape[2], paths.to_frame()
-    plain = [not paths.columns or type(paths.columns[k]) is Number for k in range(d)]
+    plain = [not paths.columns or paths.columns[k].kind == Number.kind for k in range(d)]
     numbers = np.flatnonzero(plain)
     names_of_numbers = [list(frame.columns[-d:])[k] for k in numbers]
     obs = frame.drop(columns=names_of_numbers)

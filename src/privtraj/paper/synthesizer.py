@@ -29,10 +29,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, is_number
 from privtraj.base.space import fold, to_unit
+from privtraj.columns.kinds import encoded
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import HEAD_COUNT, Progress, head_count, public_people
 from privtraj.measures.langevin import State, run
@@ -259,8 +259,6 @@ class PaperSynthesizer:
             released numbers; what is compared with the data, such as the objective, is not.
         """
         self.check()
-        if processes.several():
-            raise InputError("the paper's recipe runs in one process only")
         snapshots.check_bins("the paper's recipe")
         if snapshots.axes.mixed:
             raise InputError(
@@ -328,12 +326,14 @@ class PaperSynthesizer:
         if isinstance(self.start, TrajectoryModel):
             seed = int(rng.integers(2**31))
             paths = self.start.sample(self.m, times=snapshots.bin_times, seed=seed).values
-            return to_unit(np.swapaxes(paths, 0, 1), snapshots.bounds)
+            places = encoded(snapshots.columns, np.swapaxes(paths, 0, 1))
+            return to_unit(places, snapshots.bounds)
         if isinstance(self.start, str):
             if self.start == "uniform":
                 return rng.uniform(size=shape)
             return np.asarray(fold(rng.normal(0.5, START_VARIANCE**0.5, size=shape)), np.float64)
-        points = to_unit(self.start, snapshots.bounds)
+        start = encoded(snapshots.columns, np.asarray(self.start, np.float64))
+        points = to_unit(start, snapshots.bounds)
         return points[rng.integers(len(points), size=shape[:2])]
 
     def _taking_part(self, guard: Guard, people: Floats, rng: np.random.Generator) -> TakingPart:
