@@ -27,13 +27,13 @@ past="revise": windows that are still kept singly are read anew with what the ba
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from privtraj.base import processes
 from privtraj.base.arrays import (
     Floats,
     Ints,
@@ -158,14 +158,17 @@ def extended(
     entry = None if ledger is None else maker._reserved(ledger, snapshots, who is not None)
     spent, source = Ledger(*maker.budget, plan), noise.source_for(seed)
     guard = snapshots.guarded(maker.guard_class, spent, source, watcher=watcher)
-    rng = np.random.default_rng(processes.shared_seed() if seed is None else seed)
+    rng = np.random.default_rng(seed)  # of all but the guard's noise
     task = Task(snapshots, maker.recipe or recipe, plan, rng)
     made = _counted(model, guard, task, past) if counts else _fitted(model, guard, task, past)
     paid = certify(spent, public_inputs=snapshots.public_inputs(), private_noise=source.private)
     certificate = _certificate(model, snapshots, paid, made, who)
     grown = _joined(model, made, replace(certificate, declared=said))
     if ledger is not None and entry is not None:
-        ledger.settle(entry, spent_epsilon=paid.epsilon, model=grown.sha256)
+        try:
+            ledger.settle(entry, spent_epsilon=paid.epsilon, model=grown.sha256)
+        except InputError as error:  # the model is paid for: it must not be lost with the note
+            warnings.warn(f"the reservation stands, but {error}", stacklevel=3)
     return grown
 
 
