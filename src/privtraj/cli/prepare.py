@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from privtraj import recipe
@@ -80,7 +81,7 @@ def template(
     columns: Sequence[tuple[str, str]],
     known: Mapping[str, Any],
     path: str | Path,
-    forms: Mapping[str, Mapping[str, Any]] | None = None,
+    forms: Mapping[str, dict[str, Any]] = MappingProxyType({}),
 ) -> str:
     """A configuration to fill in, made from names and kinds of columns, and settings of some.
 
@@ -102,7 +103,7 @@ def template(
         "The columns, by name, kind and unit; no value of the data is in this file but codes of a "
         "public list that seem to mean missing:",
     ]
-    forms = {name: forms[name] for name in (*roles.features, *roles.kinds) if name in (forms or {})}
+    forms = {name: forms[name] for name in (*roles.features, *roles.kinds) if name in forms}
     kinds = {name: "number" for name in roles.features if name in forms} | roles.kinds
     guesses = {roles.time: "time?", roles.person: "person?"}
     guesses |= {
@@ -337,8 +338,8 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
         settings = [*_SHARED, *(option.name for option in recipe.options("advanced"))]
         wanted = set(settings) - set(given)
         if not given.keys() & {"features", "columns"}:
-            wanted |= {"feature", "columns"}
-        chosen = config.load(args.config, but=set(OPTIONS) - wanted)
+            wanted |= {"feature", "columns", "data", "query", "time", "person"}
+        chosen = shared.spread(config.load(args.config, but=set(OPTIONS) - wanted))
         asked = {name: chosen[name] for name in settings if name in chosen}
         if "public_counts" in asked:  # there, the numbers themselves
             asked["public_counts"] = True
