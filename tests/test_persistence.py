@@ -213,7 +213,13 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] * (name in ("sampled", "gradients")))
+        for name in SETTINGS
+    ],
+)
 def test_a_fit_releases_it_last_and_stays_within_its_budget(name):
     bins = 3 if name in ("bins", "sampled") else None
     model = fitted(snapshots(records=3, bins=bins), **SETTINGS[name])

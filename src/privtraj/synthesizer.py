@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
 from privtraj.columns.conditions import Constraints
@@ -112,8 +111,7 @@ class TrajectorySynthesizer(Recipe):
         spent = Ledger(*self.budget, plan)
         source = noise.source_for(self.seed)
         guard = snapshots.guarded(self.guard_class, spent, source, watcher=watcher)
-        seed = processes.shared_seed() if self.seed is None else self.seed
-        rng = np.random.default_rng(seed)  # of all but the guard's noise
+        rng = np.random.default_rng(self.seed)  # of all but the guard's noise
         try:
             found = measure.fit(guard, Task(snapshots, self, plan, rng, progress))
             certificate = self.certified(snapshots, found, spent, source.private)
@@ -189,8 +187,6 @@ class TrajectorySynthesizer(Recipe):
 
     def _reserved(self, ledger: LedgerFile, snapshots: Snapshots, new_people: bool) -> str:
         """The entry of a ledger in which the whole budget is recorded."""
-        if processes.several():
-            raise InputError("a ledger is kept by one process: fit in one, or without a ledger")
         if self.seed is not None:
             raise InputError("a seeded fit is not private, so no ledger covers it: leave out seed")
         return ledger.reserve(

@@ -367,8 +367,8 @@ def test_axes_that_were_set_are_counted():
 @pytest.mark.parametrize(
     ("d", "options"),
     [
-        (5, {}),
-        (6, {"subspace": "off"}),
+        pytest.param(5, {}, marks=pytest.mark.thorough),
+        pytest.param(6, {"subspace": "off"}, marks=pytest.mark.thorough),
         (6, {"delta": 0.0, "cells": 2}),
         (6, {"measure": "counts", "cells": 2}),
     ],

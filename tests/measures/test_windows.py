@@ -129,8 +129,8 @@ def test_windows_are_short_where_people_move_fast_and_never_as_short_as_half():
     sizes = np.bincount(choice.windows_of(clock, 20))
     assert len(sizes) == 20
     assert sizes[0] < 0.7 * sizes[-1]
-    best = choice.unseen(np.outer(y, y), t, choice.windows_of(clock, 20))
-    assert best < 0.6 * choice.unseen(np.outer(y, y), t, choice.even_windows(241, 20))
+    best = choice.unseen(np.outer(y, y), t, choice.windows_of(clock, 20), 1.0)
+    assert best < 0.6 * choice.unseen(np.outer(y, y), t, choice.even_windows(241, 20), 1.0)
 
 
 def wave(f, moments):
@@ -361,6 +361,7 @@ def climbing(n, seed=0):
     return when, np.clip(when / 10 + 0.02 * rng.standard_normal(n), 0, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "times",
     [{"time_range": (0, 10)}, {"time_range": (0, 10), "bins": 4}, {"bins": [0, 9, 10]}],

@@ -247,6 +247,7 @@ def test_daughters_begin_where_their_mothers_are_and_part():
 WAYS = ["released", "released by_place=learned", "released turnover=0.5"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("growth", "branching"), [*zip(WAYS, [False, True, False], strict=True)])
 def test_numbers_and_branches_of_a_growing_population(cells, model, growth, branching):
     n = 6000
@@ -280,6 +281,7 @@ def everybody(model):
     return many, np.array(floors)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("growth", "branching"), [*zip(WAYS, [False, True, True], strict=True)])
 def test_those_who_are_there_have_the_marginals_of_the_model(model, everybody, growth, branching):
     """Mean W2 to the model's people of eight portions, within 4 standard errors, of those who have
@@ -358,6 +360,7 @@ def test_features_that_never_fall_do_not_fall_in_families(model):
     np.testing.assert_allclose(tenths, np.rint(tenths), atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_few_people_and_few_times(model):
     for growth in WAYS:
         grown = model.with_growth(growth)
@@ -557,23 +560,17 @@ def test_movingpandas_has_those_who_move(trips):
 def test_pictures_and_cards_of_a_population(model, born, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     from privtraj import plot
-    from privtraj.plot import overview
 
     plot.paths(born)
     plot.marginals(born)
-    overview(model, born)
-    assert f"{born.present.sum()} rows" in born._repr_html_()
     model.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     data = page.split('type="application/json"')[1].split("</script>")[0]
     assert not re.search(r"[:,\[ ]NaN[,\] }]", data)  # as a number, not letters of a picture
 
 
-def test_a_population_is_evaluated_and_held_out(cells, model):
+def test_a_population_is_evaluated(cells, model):
     some = slice(None, None, 20)
     x1, x2 = cells.points[some].T
     found = pt.evaluate(model, {"time": cells.times[some], "x1": x1, "x2": x2}, n=100)
     assert "nan" not in json.dumps(found.to_dict()).lower()
-    clouds = [cells.points[cells.times == t] for t in TIMES]
-    scored = pt.metrics.held_out_w2(model, clouds, TIMES, 5)
-    assert scored.value < scored.previous

@@ -77,8 +77,6 @@ def fit(args: argparse.Namespace, console: Console) -> int:
       privtraj init clinic.csv -o fit.toml
       privtraj fit --config fit.toml
     """
-    from privtraj.base import processes
-
     args = settled(args)
     console.quiet, console.json = args.quiet, args.json
     if args.dry_run:  # all that comes before the first payment, and what would come after it
@@ -89,12 +87,7 @@ def fit(args: argparse.Namespace, console: Console) -> int:
         text = f"{look.text(typed=True)}\nfit would write: {', '.join(files)}"
         console.result({**values, "would_write": files}, text)
         return 0 if look.fine else PLAINLY_WRONG
-    together = (args.coordinator, args.processes, args.process)
-    if args.distributed or together != (None, None, None):
-        processes.start(*together)
     model, values = fitted(args, console)
-    if not processes.is_first():
-        return 0
     from privtraj.assess.groups import groups_of, sentences
     from privtraj.assess.ranges import doubts
 
@@ -118,24 +111,24 @@ def fit(args: argparse.Namespace, console: Console) -> int:
 
 def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model, saved with all that was asked for, and what to say about it."""
-    from privtraj.base import processes
     from privtraj.data.snapshots import Snapshots
 
     synthesizer = _prepared(args)
     note(args, synthesizer, console)
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
-    if not args.yes and not processes.several():  # who would stop while the others wait
+    if not args.yes:
         refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
     measure = synthesizer.measure_for(snapshots.axes)
     if measure.sums_every_step and not args.quiet:
-        console.note(f"{measure.name} are computed on {processes.device()}")
+        import jax
+
+        devices = f"{jax.device_count()} {jax.devices()[0].device_kind}"
+        console.note(f"{measure.name} are computed on {devices}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
     file, show = _ledger(args), console.progress("fitting")
     known = {"new_people": args.new_people, "declared": _declared(args)}
     model = synthesizer.fit(snapshots, ledger=file, progress=show, **known)
-    if not processes.is_first():  # every process has the model now; the first one writes it
-        return model, {}
     # The budget is spent now: the model goes to disk before anything else can fail.
     model.save(args.out, force=args.force, not_private=args.not_private)
     values = {

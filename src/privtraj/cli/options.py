@@ -1,4 +1,4 @@
-"""Every choice of `privtraj fit`: those of its recipe, and those about data, files and processes.
+"""Every choice of `privtraj fit`: those of its recipe, and those about data and files.
 
 The command line makes its options of these, the configuration its keys and comments, and functions
 of the library take theirs by name (`arguments`). Standard library only, because `privtraj --help`
@@ -236,14 +236,6 @@ _OUTPUT = (
 )
 MODEL = Option("model", FILE, "model file that fit has written", metavar="MODEL", placed=True,
                needed="a model")
-_PROCESSES = (
-    Option("distributed", BOOLEAN, default=False, about=
-           "join the processes that Slurm, Open MPI or Kubernetes started"),
-    Option("coordinator", TEXT, example="host:1234", metavar="HOST:PORT", about=
-           "instead: address of the first process, the same in all of them"),
-    Option("processes", whole(1), example=2, about="with it: how many there are"),
-    Option("process", whole(0), example=0, about="and the number of this one, from 0"),
-)
 # fmt: on
 
 
@@ -265,7 +257,6 @@ GROUPS = (
     Group("ledger", _LEDGER, "for more than one fit on the same people"),
     Group("motion", MOTION, "how people move, which costs no privacy"),
     Group("output", _OUTPUT, "what to write"),
-    Group("several processes", _PROCESSES, "each with records of other people"),
     Group("advanced", ADVANCED, "chosen from public and released numbers where left out"),
 )
 OPTIONS = {option.name: option for group in GROUPS for option in group.options}

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from privtraj import recipe
-from privtraj.base.errors import InputError, aligned
+from privtraj.base.errors import aligned
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, budget, changed, writing
@@ -280,9 +280,8 @@ _PRIVACY = (
            "the number of people in each bin is public knowledge; only with replace-one"),
 )
 _OUTPUT = (
-    Option("plot", FILE, "draw worth against epsilon: .png, .pdf or .svg"),
     Option("no_cache", BOOLEAN, "simulate again, and keep nothing for the next time"),
-    *writing(),
+    *writing()[1:],
 )
 # fmt: on
 
@@ -298,12 +297,11 @@ def plan(args: argparse.Namespace, console: Console) -> None:
 
     examples:
       privtraj plan --people 6000 --features 2 --epsilon 1 --delta 1e-5
-      privtraj plan --people 6000 --config fit.toml --plot plan.png
+      privtraj plan --people 6000 --config fit.toml
       privtraj plan --people 6000 --features 2 --column sex category values=F,M fixed \\
           --column smoker boolean --epsilon 1 --delta 1e-5
     """
     asked = _asked(args)
-    shared.check_files(args, plot=shared.PICTURES)
     from privtraj.assess import plan as plans
 
     @cache  # a bar, and heavy parts that are loaded, only if the answer is not known yet
@@ -313,20 +311,7 @@ def plan(args: argparse.Namespace, console: Console) -> None:
 
     kept = not args.no_cache
     forecast = plans.plan(**asked, keep=kept, progress=lambda done, total: bar()(done, total))
-    text, files = str(forecast), {}
-    if args.plot is not None:
-        if not isinstance(forecast, plans.Forecast):
-            raise InputError("--plot draws a simulation, and categories have none: leave it out")
-        from matplotlib.figure import Figure
-
-        from privtraj import plot
-
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained", facecolor="white")
-        plot.tradeoff(forecast, ax=figure.subplots())
-        plot.save_figure(figure, args.plot, args.force)
-        text += f"\n\nWritten: {args.plot}"
-        files["plot"] = str(args.plot)
-    console.result({"command": "plan", **forecast.to_dict(), **files}, text)
+    console.result({"command": "plan", **forecast.to_dict()}, str(forecast))
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
     from privtraj.synthesizer import TrajectorySynthesizer
 
-PICTURES = (".png", ".pdf", ".svg")
 TABLES = formats.suffixes(formats.PATHS)
 """What paths are written as."""
 

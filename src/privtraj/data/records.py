@@ -23,7 +23,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
 from privtraj.base.errors import Arg, InputError, Said, listed
 from privtraj.columns.cells import fingerprint
@@ -321,9 +320,6 @@ def _limited_per_person(records: Records, public: PublicInputs) -> Records:
     codes, ids = records.people
     check("unidentified", FaultCount([], int((codes < 0).sum()), len(codes)))
     counts = np.bincount(codes, minlength=1)
-    if processes.several():
-        present = np.flatnonzero(counts)
-        processes.refuse_shared_people(np.array([str(ids[int(k)]) for k in present], dtype=object))
     repeated = np.count_nonzero(counts > 1)
     if repeated == 0:
         return records

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import formats, processes
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis, as_user_times, written_times
@@ -281,9 +280,6 @@ class Snapshots:
         box = ", ".join(map(str, self.declared))
         return f"Snapshots({self.time_name} from {first} to {last}; {box})"
 
-    def _repr_html_(self) -> str:
-        return formats.card(self)
-
 
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
     """The records, left in the database that holds them where that is possible."""
@@ -300,11 +296,10 @@ def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by
             check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
         raise unread
     if remote is not None:
-        if not processes.several():  # several processes compare their people, and so need them
-            from privtraj.data import sql_rows  # which needs Ibis
+        from privtraj.data import sql_rows  # which needs Ibis
 
-            rows = sql_rows.rows_of(remote, public)
-            if rows is not None:
-                return rows
+        rows = sql_rows.rows_of(remote, public)
+        if rows is not None:
+            return rows
         table = remote.read()
     return rows_of(Records.of_table(table, public), public)

@@ -54,7 +54,6 @@ from privtraj.measures.windows import (
     FEWEST_WINDOWS,
     LISTED,
     LISTED_SHARE,
-    MOST_LISTED,
     MOST_LOOKED,
     MOTION,
     MOTION_SHARE,
@@ -63,6 +62,7 @@ from privtraj.measures.windows import (
     Resolution,
     even_windows,
     look_at_motion,
+    may_be_listed,
     moments_of,
 )
 from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
@@ -165,8 +165,7 @@ class Numbers(Measure):
         if self.seeks_subspace or recipe.subspace != "auto":
             moments = list(self._moment_events(public, recipe).values())
         shares: dict[str, float] = {}
-        listed, times = public.axis.declared, len(public.axis.times)
-        if recipe.windows != "bins" and listed and times <= MOST_LISTED:
+        if recipe.windows != "bins" and may_be_listed(public.axis):
             shares[LISTED] = LISTED_SHARE
         if recipe.windows == "auto" and (d <= MOST_LOOKED or moments):
             shares[MOTION] = MOTION_SHARE

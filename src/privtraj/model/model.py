@@ -267,9 +267,6 @@ class TrajectoryModel(Record):
             promise = f"NOT PRIVATE: {self.certificate.caveat}"
         return f"TrajectoryModel({t} times, {m} particles, {d} features; {promise})"
 
-    def _repr_html_(self) -> str:
-        return formats.card(self)
-
 
 def assemble(
     snapshots: Snapshots,

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.base import formats
 from privtraj.base.errors import Arg, InputError, either
 from privtraj.export import files as export
 from privtraj.export.tables import PathRows
@@ -23,9 +22,6 @@ class Paths(PathRows):
     def __repr__(self) -> str:
         n, q, _ = self.values.shape
         return f"Paths({n} people at {q} times; {', '.join(self.features)})"
-
-    def _repr_html_(self) -> str:
-        return formats.card(self)
 
     def to_polars(self) -> Any:
         """The long table as a polars DataFrame."""

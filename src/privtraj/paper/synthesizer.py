@@ -29,7 +29,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, is_number
 from privtraj.base.space import fold, to_unit
@@ -260,8 +259,6 @@ class PaperSynthesizer:
             released numbers; what is compared with the data, such as the objective, is not.
         """
         self.check()
-        if processes.several():
-            raise InputError("the paper's recipe runs in one process only")
         snapshots.check_bins("the paper's recipe")
         if snapshots.axes.mixed:
             raise InputError(

@@ -34,7 +34,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
 
-from privtraj.base import __version__, formats
+from privtraj.base import __version__
 from privtraj.base.errors import Arg, InputError, is_number, is_whole, short
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy.accounting import (
@@ -143,7 +143,8 @@ def _is_sha256(value: Any) -> bool:
     return value is None or (is_line(value) and bool(re.fullmatch("[0-9a-f]{64}", value)))
 
 
-def _is_signature(value: Any) -> bool:
+def is_signature(value: Any) -> bool:
+    """None, or the name of a key and what it signed, in base 64."""
     return value is None or (_are_lines(value) and value.keys() == {"key", "ed25519"})
 
 
@@ -192,7 +193,7 @@ class Certificate:
     declared: Annotated[dict[str, str], _are_declared] = field(default_factory=dict)
     source_sha256: Annotated[str | None, _is_sha256] = None
     model_sha256: Annotated[str | None, _is_sha256] = None
-    signature: Annotated[dict[str, str] | None, _is_signature] = None
+    signature: Annotated[dict[str, str] | None, is_signature] = None
 
     @property
     def mechanism(self) -> str:
@@ -430,9 +431,6 @@ class Certificate:
         text = "\n  ".join(line for line in lines if line)
         warning = f"NOT PRIVATE: {self.caveat}. Do not release the result.\n"
         return text if self.private else warning + text
-
-    def _repr_html_(self) -> str:
-        return formats.card(self)
 
 
 def check_declared(declared: Mapping[str, str]) -> dict[str, str]:
