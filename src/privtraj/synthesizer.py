@@ -27,7 +27,6 @@ from privtraj.motion.process import Scale
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import (
     CAUTION,
-    CHECKED,
     NEW_PEOPLE,
     PUBLIC_COUNTS,
     STATED,
@@ -128,10 +127,6 @@ class TrajectorySynthesizer(Recipe):
             if ledger is not None and new_people:
                 stated = [*certificate.public_inputs.get(STATED, []), NEW_PEOPLE]
                 public = {**certificate.public_inputs, STATED: stated}
-                certificate = replace(certificate, public_inputs=public)
-            if people is not None:
-                checked = [*certificate.public_inputs[CHECKED], str(people)]
-                public = {**certificate.public_inputs, CHECKED: checked}
                 certificate = replace(certificate, public_inputs=public)
             model = self._assembled(snapshots, found, certificate)
         except KeyboardInterrupt as stop:

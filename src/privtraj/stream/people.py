@@ -26,7 +26,7 @@ What becomes of people who return is the steward's choice.
     pay     A person is in at most `most_batches` = k batches, a public number; more are refused.
             S_t(p) is then not empty for at most k branches, whose losses add up; in the ledger,
             whose cap holds for the sum of all that any person is in, and in a certificate of
-            several batches, which pays for any k of its branches.
+            several batches, which then adds all of them up.
 
 Whether a batch is fitted, with ten people left or under a cap, depends on records and is seen by
 the steward alone, as every refusal of a table (`data.records`).
@@ -56,6 +56,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from hashlib import blake2b
 from math import fsum
 from pathlib import Path
@@ -64,7 +65,7 @@ from typing import Any, Self
 from privtraj.base.errors import Arg, BudgetError, InputError, either, is_whole
 from privtraj.base.files import check_writable
 from privtraj.data.snapshots import Snapshots
-from privtraj.privacy.certificate import BY_PERSON, COMPARED
+from privtraj.privacy.certificate import BATCHES, BY_PERSON, COMPARED, Certificate
 from privtraj.privacy.events import Adjacency
 from privtraj.privacy.ledger import down, up
 from privtraj.privacy.ledger_file import LedgerFile
@@ -196,7 +197,19 @@ class People:
                 db.execute("INSERT OR IGNORE INTO person SELECT hash, ? FROM now", [own])
                 counted = "UPDATE batch SET people = (SELECT COUNT(*) FROM now) WHERE number = ?"
                 db.execute(counted, [own])
-        return snapshots, entry
+        return replace(snapshots, checked=(*snapshots.checked, str(self))), entry
+
+    def tells_apart(self, model: Certificate, ledger: LedgerFile) -> bool:
+        """Whether all people of a model are in the file, and nobody of another batch among them:
+        so its next batch is of others, once it is admitted."""
+        if self.returning == "pay" or not (self.path.is_file() and ledger.path.is_file()):
+            return False
+        entries = {one["model"]: one["id"] for one in ledger.summary()["entries"]}
+        with self._opened() as db:
+            noted = {one for (one,) in db.execute("SELECT entry FROM batch WHERE people > 0")}
+        later = model.public_inputs.get(BATCHES, [])[1:]
+        known = model.model_sha256 is not None and entries.get(model.model_sha256) in noted
+        return known and all(BY_HASHES in one["people"] for one in later)
 
     def summary(self) -> dict[str, int]:
         """How many people and batches the file knows, and how many are in several; for the
