@@ -208,7 +208,7 @@ DECLARED = (
     Option("date", LINE, "date of the release", example="2026-11-30"),
     Option("contact", LINE, "whom to ask about it", example="privacy@clinic.example"),
 )
-_LEDGER = (
+LEDGER = (
     Option("ledger", FILE, example="clinic.ledger", about=
            "file that records the budget before anything is released; fits on it add up"),
     Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", about=
@@ -264,7 +264,7 @@ GROUPS = (
     Group("data", _DATA, "the columns to use, and what is public about them"),
     Group("privacy", (*PRIVACY, _NOT_PRIVATE), "what the result may reveal of a person"),
     Group("declared", DECLARED, "what the certificate says in your words, signed and not checked"),
-    Group("ledger", _LEDGER, "for more than one fit on the same people"),
+    Group("ledger", LEDGER, "for more than one fit on the same people"),
     Group("motion", MOTION, "how people move, which costs no privacy"),
     Group("output", _OUTPUT, "what to write"),
     Group("advanced", ADVANCED, "chosen from public and released numbers where left out"),
