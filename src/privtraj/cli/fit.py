@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
+    from privtraj.stream.people import People
     from privtraj.synthesizer import TrajectorySynthesizer
 
 # fmt: off
@@ -136,9 +137,11 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         console.note(f"{measure.name} are computed on {devices}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
-    file, show = _ledger(args), console.progress("fitting")
-    known = {"new_people": args.new_people, "declared": _declared(args)}
+    file, people, show = _ledger(args), people_of(args), console.progress("fitting")
+    known = {"new_people": args.new_people, "people": people, "declared": _declared(args)}
     model = synthesizer.fit(snapshots, ledger=file, progress=show, **known)
+    if people is not None and people.seen:
+        console.note(people.seen)
     # The budget is spent now: the model goes to disk before anything else can fail.
     model.save(args.out, force=args.force, not_private=args.not_private)
     values = {
@@ -272,9 +275,10 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
             "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
         )
     _ledger(args)  # its caps are checked before anything is read
+    people_of(args)
     writes = {"out": (".privtraj",), "certificate": (".json",), "paths": shared.TABLES}
     writes["write_config"] = config.SUFFIXES
-    shared.check_files(args, "data", "ledger", "config", **writes)
+    shared.check_files(args, "data", "ledger", "config", "people", "people_key", **writes)
     if args.paths is not None:
         from privtraj.export.files import check_paths
 
@@ -314,6 +318,21 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
     from privtraj.privacy.ledger_file import LedgerFile
 
     return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
+
+
+def people_of(args: argparse.Namespace) -> People | None:
+    """The file that knows who was in earlier batches."""
+    given = (args.people, args.people_key)
+    if given == (None, None) and (args.returning, args.most_batches) == ("refuse", 1):
+        return None
+    if None in (*given, args.ledger, args.person):
+        raise InputError(
+            "--people, --people-key, --returning and --most-batches compare people over the "
+            "batches of a ledger: give --people FILE, --people-key FILE, --ledger FILE and --person"
+        )
+    from privtraj.stream.people import People
+
+    return People.open(*given, returning=args.returning, most_batches=args.most_batches)
 
 
 def refuse_wrong(found: TableCheck) -> None:

@@ -219,6 +219,16 @@ LEDGER = (
     Option("new_people", BOOLEAN, default=False, about=
            "your word, which nothing checks, that nobody in these records is among the people of "
            "the ledger: if it is wrong, whoever is in both has the sum of what is spent"),
+    Option("people", FILE, example="clinic.people", about=
+           "file of keyed hashes of identifiers beside the ledger, by which it is checked that "
+           "nobody is in an earlier batch; each batch then has a budget of its own"),
+    Option("people_key", FILE, example="clinic.key", about=
+           "your secret key for it, made by 'privtraj people --new-key FILE'"),
+    Option("returning", one_of("refuse", "skip", "pay"), default="refuse", about=
+           "people of earlier batches: refuse the table, leave out their records (skip), or let "
+           "them pay for each batch that they are in"),
+    Option("most_batches", whole(1), default=1, about=
+           "with --returning pay: in how many batches a person may be; public"),
 )
 _OUTPUT = (
     Option("out", FILE, example="model.privtraj", about="the model, named .privtraj",
