@@ -39,8 +39,8 @@ def main() -> None:
     )
     others = [moons(1000, t, rng) for t in times]
     for clip in (1.0, 1000.0):
-        recipe = PaperSynthesizer([Phase(100, 0.02)], m=100, C=clip, lam=0.02, sigma=1.0, side=20)
-        found = w2_against_epsilon(recipe, snapshots, others, epsilons=EPSILONS, seeds=3)
+        recipe = PaperSynthesizer([Phase(300, 0.02)], m=100, C=clip, lam=0.005, sigma=2.0, side=20)
+        found = w2_against_epsilon(recipe, snapshots, others, epsilons=EPSILONS, seeds=2)
         print(f"C = {clip:g}\n{found}", flush=True)
     if asked.figure:
         found.figure().savefig(asked.figure)
