@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -61,9 +61,6 @@ from privtraj.privacy.events import (
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned, calibrate_scale
 from privtraj.recipe import check_public_counts
-
-if TYPE_CHECKING:
-    from privtraj.paper.trace import Trace
 
 Watch = Callable[[Floats], None]
 
@@ -259,7 +256,7 @@ class PaperSynthesizer:
         *,
         progress: Progress | None = None,
         watch: Watch | None = None,
-        trace: Trace | None = None,
+        trace: Tracer | None = None,
     ) -> TrajectoryModel:
         """Run the phases on these snapshots and return the model, certified at what it cost.
 
@@ -411,6 +408,18 @@ class PaperSynthesizer:
         for name in ("m", "C", "lam", "sigma", "side"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be positive")
+
+
+class Tracer(Protocol):
+    """What follows a run: `privtraj.paper.Trace`. people_per_time: (T,), that the run divides by."""
+
+    people_per_time: Floats
+
+    def begin(self, recipe: PaperSynthesizer, snapshots: Snapshots) -> None:
+        """Refuse what does not suit the run, before anything is paid for."""
+
+    def __call__(self, particles: Floats) -> None:
+        """Particles (T, m, d) before a step."""
 
 
 class TakingPart(NamedTuple):
