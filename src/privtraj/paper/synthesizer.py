@@ -411,7 +411,7 @@ class PaperSynthesizer:
 
 
 class Tracer(Protocol):
-    """What follows a run: `privtraj.paper.Trace`. people_per_time: (T,), that the run divides by."""
+    """What follows a run: `privtraj.paper.Trace`. people_per_time: (T,), which it divides by."""
 
     people_per_time: Floats
 
