@@ -219,8 +219,9 @@ def extend(args: argparse.Namespace, console: Console) -> None:
             "recorded, as the model knows its own times only"
         )
     writes = {"out": (".privtraj",), "certificate": (".json",)}
-    shared.check_files(args, "model", "data", "ledger", "config", **writes)
-    ledger, model = _ledger(args), shared.load_model(args.model, "extended model", console)
+    shared.check_files(args, "model", "data", "ledger", "config", "people", "people_key", **writes)
+    ledger, people = _ledger(args), people_of(args)
+    model = shared.load_model(args.model, "extended model", console)
     from privtraj.stream.extend import snapshots_of
 
     bins = args.bins if args.bin_times is None else args.bin_times
@@ -231,7 +232,10 @@ def extend(args: argparse.Namespace, console: Console) -> None:
         console.remains = ", but what was reserved in the ledger counts"
     named = ("past", "new_people", "epsilon", "delta", "seed")
     how = {name: getattr(args, name) for name in named}
-    grown = model.extend(snapshots, ledger=ledger, declared=_declared(args) or None, **how)
+    how |= {"people": people, "declared": _declared(args) or None}
+    grown = model.extend(snapshots, ledger=ledger, **how)
+    if people is not None and people.seen:
+        console.note(people.seen)
     grown.save(args.out, force=args.force, not_private=args.not_private)
     values: dict[str, Any] = {"command": "extend", "model": console.wrote(args.out)}
     if args.certificate is not None:
