@@ -17,7 +17,7 @@ from privtraj.cli import console, demo, fit, prepare, results, trust
 COMMANDS = (
     demo.demo,
     *(prepare.init, prepare.plan, prepare.check, fit.fit),
-    *(results.report, results.sample, results.evaluate),
+    *(results.report, results.sample, results.ask, results.evaluate),
     *(trust.sign, trust.verify, trust.ledger, trust.dossier, trust.audit),
 )
 
