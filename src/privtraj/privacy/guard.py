@@ -399,7 +399,6 @@ class Guard:
         self.shape = shape
         self._view = View(rows, shape, source)
         self._payer: Ledger | Allowance = ledger
-        self._source = source
         self._watcher = watcher
 
     def ask(self, release: Release) -> Any:
@@ -410,7 +409,7 @@ class Guard:
         self._payer.spend(event)
         blocks = list(question.total(self._view, scale))
         for k, block in enumerate(blocks):
-            blocks[k] = block + release.noise.draw(self._source, block.shape)
+            blocks[k] = block + release.noise.draw(self._view.source, block.shape)
         answer = question.answer(blocks, scale)
         if self._watcher is not None:
             self._watcher.released(release, self.shape, answer)
@@ -459,9 +458,9 @@ class Guard:
         shape = self.shape
         event = gaussian_event(noise_multiplier, what, n * width, shape.person, shape.rate)
         allowance = self.ledger.reserve(event, times, share=n / self.n_times)
-        words = self._source.words(self.n_times)
+        words = self._view.source.words(self.n_times)
         while len(np.unique(words)) < self.n_times:
-            words = self._source.words(self.n_times)
+            words = self._view.source.words(self.n_times)
         chosen = np.sort(np.argsort(words)[:n])
         part = self.at_times(chosen)
         part._payer = allowance
@@ -485,7 +484,7 @@ class Guard:
     def _showing(self, shape: PublicShape, rows: Rows | None = None) -> Self:
         """The same rows, of which other things are public."""
         part = copy(self)
-        part.shape, part._view = shape, View(rows or self._view.rows, shape, self._source)
+        part.shape, part._view = shape, View(rows or self._view.rows, shape, self._view.source)
         return part
 
 
