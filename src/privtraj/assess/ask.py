@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from privtraj.assess.groups import APART, SURE, group_noise, told_by_tables
+from privtraj.assess.common import SURE
+from privtraj.assess.groups import APART, group_noise, told_by_tables
 from privtraj.assess.quality import DOUBT, REFITS, PossibleCrowd, can_be_refitted, refitted
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, about, aligned, either, first_few
