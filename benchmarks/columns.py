@@ -136,6 +136,7 @@ def slabs_of(declared: dict[str, Any]) -> list[float]:
 
 def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray] | None:
     """Released people of each slab, (n, d) in the unit cube; None if it cannot be run."""
+    import methods
     import privtraj as pt
     from privtraj.baselines.base import unguarded
 
@@ -145,10 +146,10 @@ def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray]
     people = pt.Snapshots.from_table(table.fitted, **table.declared, bins=slabs_of(table.declared))
     if method == "real people":
         return unguarded(people)
-    made: Any = pt.baselines.PrivPGD(EPSILON, DELTA, points=CLOUD, steps=steps, seed=seed)
+    made: Any = methods.PrivPGD(EPSILON, DELTA, points=CLOUD, steps=steps, seed=seed)
     if method != "PrivPGD":
         times = "each" if method.endswith("per slab") else "column"
-        made = pt.baselines.MarginalSynthesizer(
+        made = methods.MarginalSynthesizer(
             EPSILON, DELTA, algorithm=method.split()[0], times=times, points=RELEASED
         )
     try:

@@ -11,7 +11,7 @@ people at each of 5 times, 2 features) one at a time: epsilon, people, features,
 average over the seeds, which nobody could choose without looking: an advantage to the sceptic.
 Writes OUT.csv, OUT.md and OUT.png.
 --quick takes two points of a sweep and two data sets, --full all methods on all of it. --real adds
-files: pen strokes (.npz of `datasets.strokes`) or single cells (.npz with X, t_index); half of the
+files: pen strokes (.npz of `reproduce.strokes`) or single cells (.npz with X, t_index); half of the
 people are fitted, the other half is the truth.
 The engine's constants were set on the simulated data, with seeds below FIRST_SEED.
 """
@@ -30,6 +30,7 @@ import numpy as np
 from populations import clouds, represented, squared_w2
 from reproduce import tables
 from reproduce.parallel import in_parallel
+from reproduce.strokes import strokes
 
 DELTA, RELEASED = 1e-5, 500
 FRESH = 16_000  # people of the population
@@ -87,7 +88,7 @@ def people_and_truth(cell: Cell, seed: int) -> tuple[list[np.ndarray], list[np.n
         return tuple(
             [placed[half & (time_of == t)] for t in range(cell.times)] for half in (ours, ~ours)
         )  # type: ignore[return-value]
-    paths = pt.datasets.strokes(cell.file, int(cell.data.split()[-1]), STROKE_TIMES)
+    paths = strokes(cell.file, int(cell.data.split()[-1]), STROKE_TIMES)
     some, others = np.array_split(rng.permutation(paths.astype(np.float64)), 2)
     _, points = pt.datasets.one_snapshot_each(some, seed)
     return list(points.reshape(STROKE_TIMES, -1, 2)), list(np.swapaxes(others, 0, 1))
@@ -98,6 +99,7 @@ def people_and_truth(cell: Cell, seed: int) -> tuple[list[np.ndarray], list[np.n
 
 def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
     """Name -> a synthesizer with `fit`."""
+    from methods import PrivateMeasure
     from privtraj import TrajectorySynthesizer, baselines
 
     budget, seeded = (cell.epsilon, DELTA), {"seed": seed}
@@ -118,7 +120,7 @@ def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
     made["uniform"] = baseline("Uniform")
     if full:
         made["histogram, rule"] = baseline("ThresholdedHistogram")
-        made["measure"] = baseline("PrivateMeasure")
+        made["measure"] = lambda: PrivateMeasure(*budget, **seeded)
         made["non-private"] = baseline("NonPrivate")
     return made
 

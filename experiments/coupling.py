@@ -289,11 +289,21 @@ def movement(data: str, seed: int, sizes: Sizes, twice: bool) -> list[Row]:
     return rows
 
 
+def falling_share(heights: np.ndarray, by: float, over: float) -> float:
+    """Of people whose heights (n, T) at AGES fall by more than `by` within `over` years."""
+    falls = np.zeros(len(heights), dtype=bool)
+    for j in range(1, len(AGES)):
+        before = heights[:, np.searchsorted(AGES, AGES[j] - over) : j]
+        falls |= (before - heights[:, [j]] > by).any(axis=1)
+    return float(falls.mean())
+
+
 def growing(seed: int, sizes: Sizes, twice: bool) -> list[Row]:
     """Children who shrink, and whether the tall stay tall: by default, and where height is said
     never to fall. Seen once, children keep their scores; seen twice, these change."""
+    from scipy.stats import spearmanr
+
     from privtraj import datasets
-    from privtraj.metrics import falling_share, rank_persistence
 
     kept = KEPT if twice else None
     children = partial(datasets.growth_paths, persistence=kept)
@@ -311,8 +321,8 @@ def growing(seed: int, sizes: Sizes, twice: bool) -> list[Row]:
             "row": name,
             "seed": seed,
             "twice": twice,
-            "falling": falling_share(paths, 0, 1.0, 1.0, times=AGES),
-            "rank": float(rank_persistence(paths[:, ends])[0, 0]),
+            "falling": falling_share(paths[..., 0], 1.0, 1.0),
+            "rank": float(spearmanr(*paths[:, ends, 0].T).statistic),
         }
         for name, paths in sets.items()
     ]
@@ -411,10 +421,14 @@ def prediction_scores(
 ) -> dict[str, tuple[float, float]]:
     """W1 and W2 to the people of time i: of clouds (k, d) that predict them, of the people before
     and after, and of the midpoint of these."""
-    from privtraj.metrics.distances import displacement_interpolation, distinct, weighted_cost
+    from privtraj.metrics.distances import distinct, weighted_cost
+    from privtraj.motion.couplings import least_cost
 
-    share = (times[i] - times[i - 1]) / (times[i + 1] - times[i - 1])
-    middle = displacement_interpolation(clouds[i - 1], clouds[i + 1], float(share))
+    # the points (1 - s) x + s y of the optimal plan between the people before and after
+    s = (times[i] - times[i - 1]) / (times[i + 1] - times[i - 1])
+    (x, a), (y, b) = (distinct(np.asarray(clouds[i + step])) for step in (-1, 1))
+    plan = least_cost(a, b, ((x[:, None] - y) ** 2).sum(axis=2))
+    middle = (1 - s) * x[plan.row] + s * y[plan.col], plan.data / plan.data.sum()
     here = distinct(np.asarray(clouds[i]))
     scores = {name: w1_and_w2(guess, clouds[i]) for name, guess in guesses.items()}
     scores |= {"previous": w1_and_w2(clouds[i - 1], clouds[i])}

@@ -54,8 +54,9 @@ def seen_clouds(data: str, people: int, times: int, seed: int) -> np.ndarray:
 def stroke_clouds(path: str, digit: int, seed: int) -> np.ndarray:
     """(T, n, 2): every pen path seen once."""
     from privtraj import datasets
+    from reproduce.strokes import strokes
 
-    paths = datasets.strokes(path, digit)
+    paths = strokes(path, digit)
     _, points = datasets.one_snapshot_each(paths, seed)
     return np.asarray(points.reshape(paths.shape[1], -1, 2))
 

@@ -40,8 +40,9 @@ def fit_error(
 ) -> float:
     """Score of one fit."""
     import privtraj as pt
+    from reproduce.strokes import strokes
 
-    paths = pt.datasets.strokes(path, digit, TIMES)
+    paths = strokes(path, digit, TIMES)
     times, points = pt.datasets.one_snapshot_each(paths, seed)
     snapshots = pt.Snapshots.from_arrays(
         times, points, bounds=[(0, 1), (0, 1)], bins=np.arange(float(TIMES))
@@ -54,8 +55,9 @@ def fit_error(
 def people_error(path: str, digit: int, seed: int, people: int) -> float:
     """Score of real people's raw records."""
     import privtraj as pt
+    from reproduce.strokes import strokes
 
-    truth = list(pt.datasets.strokes(path, digit, TIMES).transpose(1, 0, 2))
+    truth = list(strokes(path, digit, TIMES).transpose(1, 0, 2))
     return pt.metrics.real_people_error(truth, people, repeats=1, seed=seed)
 
 

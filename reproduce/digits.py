@@ -18,6 +18,7 @@ from privtraj.privacy.events import Adjacency
 from privtraj.synthesizer import TrajectorySynthesizer
 from reproduce.drawing import dithered, thinned
 from reproduce.recipes import means_noise, recipe
+from reproduce.strokes import strokes
 from reproduce.tables import Row
 
 DIGITS = (1, 2, 3, 6, 7, 9)
@@ -50,7 +51,7 @@ class Digit(NamedTuple):
 
 def load(path: Path, digit: int, times: int, seed: int) -> Digit:
     """Pen strokes, each seen once."""
-    paths = datasets.strokes(path, digit, times).astype(np.float64)
+    paths = strokes(path, digit, times).astype(np.float64)
     at, points = datasets.one_snapshot_each(paths, seed)
     return Digit(paths, snapshots_at(np.arange(float(times)), at, points), len(at) // times)
 

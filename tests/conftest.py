@@ -43,7 +43,6 @@ LONGEST = (
     "test_browser.py",
     "test_audit.py",
     "test_journeys.py",
-    "test_processes.py",
     "test_fit_leaks.py",
     "test_synthesizer.py",
     "test_kernel_sums.py",
@@ -87,7 +86,6 @@ SLOW = {
     "test_journeys.py",
     "test_precision.py",
     "test_draw.py",
-    "test_processes.py",
     "test_sql_rows.py",
 }
 

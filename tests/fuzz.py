@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
 
@@ -411,7 +411,8 @@ def _refusal(kind: blindfold.Kind, crowd: blindfold.Crowd, guard: Any) -> str | 
     return None
 
 
-CASES = {"recipes": 25}  # of a property at a time, where they take long; 200 of the others
+LONG = {"recipes": {"max_examples": 25, "phases": (Phase.reuse, Phase.generate)}}
+"""Options of properties whose cases take long: fewer at a time, and none is made small."""
 
 PROPERTIES: dict[str, tuple[st.SearchStrategy[Any], Any]] = {
     "neighbours": (
@@ -473,6 +474,8 @@ def fuzz(seconds: float, start: int | None = None) -> Counter[str]:
             try:
                 PROPERTIES[name][1](case)
             except Exception:
+                if name not in refuted:  # seen at once, and again when it was made small
+                    print(f"refuted by {case!r}", flush=True)
                 refuted.add(name)
                 raise
 
@@ -484,9 +487,8 @@ def fuzz(seconds: float, start: int | None = None) -> Counter[str]:
             break
         print(f"seed {number}", flush=True)
         for name in PROPERTIES:
-            many = CASES.get(name, 200)
-            options = {"max_examples": many, "database": database, "print_blob": True}
-            run(name, counting(name), number, **options)
+            options = {"max_examples": 200, "database": database, "print_blob": True}
+            run(name, counting(name), number, **options | LONG.get(name, {}))
     return tried
 
 

@@ -160,6 +160,7 @@ def test_noise_of_counts_is_an_event_and_a_question(snapshots_of, monkeypatch):
         assert events.Event.from_dict(spent.to_dict(adjacency)) == spent.ideal()
 
 
+@pytest.mark.thorough
 def test_an_attack():
     attacks = list(scores.ATTACKS)
     try:

@@ -23,7 +23,7 @@ import pytest
 import privtraj as pt
 from privtraj import baselines, cli, datasets, metrics, paper, plot
 from privtraj.audit import attack
-from privtraj.base import errors, processes
+from privtraj.base import errors
 from privtraj.base.errors import Arg, InputError, Said
 from privtraj.cli import entry
 from privtraj.privacy import signatures
@@ -178,7 +178,7 @@ LATER = {
 
 @pytest.fixture(scope="module")
 def names():
-    modules = (attack, baselines, dataclasses, datasets, processes, metrics, paper, plot)
+    modules = (attack, baselines, dataclasses, datasets, metrics, paper, plot)
     named = {module.__name__.rpartition(".")[2]: module for module in modules}
     named["signatures"] = signatures
     return _Names(named, pt=pt, np=np, pd=pd, snapshots=snapshots, forbidden=_forbidden)
@@ -272,16 +272,11 @@ def _sites_in(node, file, function):
 
 ERRORS = ("InputError", "BudgetError")
 CORE = "behind the guard, where a user's settings do not get unchecked: tests/privacy"
-TOGETHER = "needs several processes: tests/test_processes.py"
 ELSEWHERE = {
     "motion/growth.py:from_dict": "a file, told in other words: tests/growth",
     "data/sql_rows.py:_changed": "records that change while they are read: tests/data",
     "data/sql.py:_saying": "needs a small machine: tests/data",
-    "base/processes.py:refuse_shared_people": TOGETHER,
     "measures/tables.py:refuses": "a recipe without delta is refused before: tests/measures",
-    "synthesizer.py:_reserved": TOGETHER,
-    "paper/synthesizer.py:fit": TOGETHER,
-    "paper/sampled.py:fit": TOGETHER,
     "paper/warm_starts.py": "called by the library with what it has made: tests/paper",
     "privacy/accounting.py": CORE,
     "privacy/ledger.py": CORE,
@@ -289,6 +284,8 @@ ELSEWHERE = {
     "privacy/guard.py": CORE,
     "privacy/sums.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
+    "privacy/ledger_file.py:_claim": "a batch that was begun: tests/stream",
+    "stream/people.py": "needs batches before it: tests/stream",
     "privacy/noise.py": CORE,
     "privacy/pairs.py": CORE,
     "privacy/certificate.py:certify_disjoint": CORE,

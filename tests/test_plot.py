@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
-from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -11,13 +9,8 @@ import pytest
 
 import privtraj as pt
 from mixed_clinic import mixed_model
-from privtraj.audit.findings import Audit, compare
 from privtraj.base.errors import InputError
 from privtraj.plot import save_figure
-from privtraj.privacy.accounting import tally
-from privtraj.privacy.certificate import certify, certify_disjoint
-from privtraj.privacy.events import GaussianSum
-from privtraj.privacy.ledger import Ledger
 from privtraj.report.labels import COLOURS, OTHERS_COLOUR
 
 matplotlib.use("agg")
@@ -132,67 +125,6 @@ def test_maps_keep_their_proportions_and_others_fill_the_axes():
         places.values + np.array([0, 60]), places.numeric_times, places.features, "when", False
     )
     assert pt.plot.paths(north).get_aspect() == pytest.approx(2, rel=0.05)  # 1 / cos 60
-
-
-def test_the_budget_is_a_row_of_bars_that_ends_at_what_was_spent(model):
-    bars = pt.plot.budget(model).patches
-    assert len(bars) == len(model.certificate.ledger)
-    ends = [bar.get_x() + bar.get_width() for bar in bars]
-    begins = [bar.get_x() for bar in bars]
-    assert begins[0] == 0
-    np.testing.assert_allclose(begins[1:], ends[:-1])
-    assert ends[-1] == pytest.approx(model.certificate.epsilon)
-
-
-def test_what_was_not_spent_is_a_bar_of_its_own(model):
-    certificate = replace(model.certificate, target_epsilon=3.0)
-    ax = pt.plot.budget(certificate)
-    assert ax.get_yticklabels()[-1].get_text() == "not spent"
-    assert ax.patches[-1].get_width() == pytest.approx(3 - certificate.epsilon)
-
-
-def test_the_budget_of_different_people_is_one_bar():
-    each = []
-    for multiplier in (5.0, 6.0):
-        ledger = Ledger(1.0, 1e-5)
-        ledger.spend(GaussianSum(multiplier, "sums"))
-        each.append(certify(ledger, public_inputs={}, private_noise=True))
-    joined = certify_disjoint(each, public_inputs={})
-    bars = pt.plot.budget(joined).patches
-    assert bars[0].get_width() == pytest.approx(joined.epsilon)
-
-
-def test_the_trade_off_of_a_certificate_is_the_best_attack(model):
-    ax = pt.plot.tradeoff(model)
-    alarms, found = ax.lines[0].get_data()
-    at = np.searchsorted(alarms, 0.1)
-    promised = np.interp(0.1, alarms, found)
-    assert promised == pytest.approx(
-        model.certificate.attacker["true_positive_rate"]["0.1"], rel=0.02
-    )
-    assert (found >= alarms - 1e-12).all()
-    assert 0 < at < len(alarms)
-
-
-def test_the_trade_off_of_a_forecast_is_quality_against_epsilon():
-    epsilons = np.array([0.5, 1, 2])
-    forecast = SimpleNamespace(
-        epsilons=epsilons, worth=40 * epsilons, low=20 * epsilons, high=60 * epsilons, epsilon=1.0
-    )
-    ax = pt.plot.tradeoff(forecast)
-    np.testing.assert_array_equal(ax.lines[0].get_data(), [epsilons, 40 * epsilons])
-    assert ax.get_xscale() == ax.get_yscale() == "log"
-
-
-def test_a_guarantee_that_is_none_says_so(model):
-    for draw in (pt.plot.budget, pt.plot.tradeoff):
-        assert "NOT PRIVATE" in draw(model).get_title()
-
-
-def test_other_things_are_refused_with_a_sentence():
-    for draw in (pt.plot.paths, pt.plot.marginals, pt.plot.budget, pt.plot.tradeoff):
-        with pytest.raises(InputError, match="takes"):
-            draw([1, 2, 3])
 
 
 @pytest.mark.slow
@@ -319,31 +251,6 @@ def test_plots_of_places_stand_on_their_map():
 # Figures of files ------------------------------------------------------------------------------
 
 
-def test_an_overview_has_a_panel_per_feature_and_one_for_two_together(model, tmp_path):
-    figure = pt.plot.overview(model, model.sample(60, np.linspace(0, 20, 9), seed=0))
-    assert len(figure.axes) == 4  # the colour bar is one of them
-    assert [panel.get_ylabel() for panel in figure.axes[:3]] == ["height", "weight", "weight"]
-    assert "NOT PRIVATE" in figure.get_suptitle()
-    save_figure(figure, tmp_path / "f.png")
-    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_an_overview_of_categories_and_its_guarantee(mixed):
-    figure = pt.plot.overview(mixed, mixed.sample(60, np.linspace(0, 2, 9), seed=0))
-    labels = [axes.get_ylabel() for axes in figure.axes]
-    assert labels[:2] == ["hb", "weight"]
-    assert "share of people by stage" in labels
-    assert "$\\delta$ = 1e-5, add-remove" in figure.get_suptitle()
-
-
-def test_odd_names_one_time_and_one_person(model, tmp_path):
-    names = ("cost $ of $", "b_1^2", *(f"x{k}" for k in range(8)))
-    odd = SimpleNamespace(certificate=model.certificate, bounds=np.tile([0.0, 1.0], (10, 1)))
-    figure = pt.plot.overview(odd, _paths(names, people=1, times=1))
-    assert "first 8 of 10 features" in figure.get_suptitle()
-    save_figure(figure, tmp_path / "one.pdf")
-
-
 def test_saving_refuses_to_overwrite_and_unknown_formats(tmp_path, axes):
     (tmp_path / "f.png").write_text("precious")
     with pytest.raises(InputError, match="already exists"):
@@ -354,46 +261,3 @@ def test_saving_refuses_to_overwrite_and_unknown_formats(tmp_path, axes):
     save_figure(axes.figure, tmp_path / "f.png", force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["f.png"]
     assert (tmp_path / "f.png").stat().st_size > 1000
-
-
-# Audits ----------------------------------------------------------------------------------------
-
-
-def _audit(true, claimed):
-    draws = np.random.default_rng(0).standard_normal((2, 200)) + np.array([[0], [true]])
-    claim = tally([GaussianSum(1 / claimed, "sum")], "add-remove")
-    findings = [
-        compare(*(draws - true / 2), claim, 1e-5, confidence, 0.0) for confidence in (0.98, 0.99)
-    ]
-    return Audit(claim, 1e-5, 0.95, "transcript", 400, tuple(findings), (), 0.01)
-
-
-@pytest.mark.parametrize(("true", "said"), [(1.0, "no violation found"), (4.0, "VIOLATED")])
-def test_the_figure_says_the_claim_and_the_verdict(true, said, tmp_path):
-    figure = pt.plot.audit(_audit(true, 1.0))
-    title = figure.get_suptitle()
-    assert said in title
-    assert "1e-5" in title
-    assert len(figure.axes) == 2
-    save_figure(figure, tmp_path / "audit.png")
-    assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_bars_are_the_claim_and_the_bound_of_every_attack():
-    audit = _audit(2.0, 3.0)
-    axes = pt.plot.audit(audit).axes[1]
-    widths = [bar.get_width() for bar in axes.patches]
-    assert widths == pytest.approx([audit.epsilon, *(one.bound for one in audit.findings)])
-    marks = axes.collections[0].get_offsets()[:, 0]
-    assert list(marks) == pytest.approx([one.could_see for one in audit.findings])
-
-
-def test_the_curve_of_the_attack_goes_from_corner_to_corner():
-    lines = pt.plot.audit(_audit(1.0, 1.0)).axes[0].get_lines()
-    curve = next(
-        line for line in lines if line.get_label() == "the strongest attack, all thresholds"
-    )
-    x, y = curve.get_data()
-    assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
-    assert (np.diff(x) >= 0).all()
-    assert (np.diff(y) >= 0).all()

@@ -21,7 +21,7 @@ MAKERS = {
     "sampled": lambda **how: paper.SampledSynthesizer(
         2.0, 1e-5, rate=0.5, particles=4, steps=2, **how
     ),
-    "baseline": lambda **how: baselines.PrivateMeasure(2.0, 1e-5, cells=2, points=8, **how),
+    "baseline": lambda **how: baselines.ThresholdedHistogram(2.0, 1e-5, points=8, **how),
     "paper": lambda **how: paper.PaperSynthesizer([paper.Phase(2, 0.01, 9.0)], m=4, **how),
 }
 

@@ -196,6 +196,7 @@ def test_a_function_stays_out_of_the_file_and_its_hash(tmp_path):
     assert pt.load(tmp_path / "m.privtraj").recipe is None
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_cells_set_by_hand_are_worth_what_they_are():
     """Two cells a side cannot tell where people are, however large the budget: as files of 0.2

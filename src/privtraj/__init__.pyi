@@ -17,6 +17,7 @@ from .columns.kinds import Boolean as Boolean
 from .columns.kinds import Category as Category
 from .columns.kinds import Date as Date
 from .columns.kinds import Integer as Integer
+from .columns.kinds import LogNumber as LogNumber
 from .columns.kinds import Number as Number
 from .columns.kinds import Ordered as Ordered
 from .data.snapshots import Snapshots as Snapshots

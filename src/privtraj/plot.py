@@ -1,4 +1,4 @@
-"""Plots of what was released: paths, marginals, the budget, what it trades for what, an audit.
+"""Plots of what was released: paths and marginals.
 
     import privtraj as pt
     pt.plot.marginals(model)
@@ -14,32 +14,27 @@ loaded when something is drawn.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError, short
+from privtraj.base.errors import InputError
 from privtraj.base.files import atomic_path
 from privtraj.base.space import as_user_times
 from privtraj.columns.kinds import Angle, Category, Date
-from privtraj.columns.precision import degrees
 from privtraj.model.model import TrajectoryModel
 from privtraj.model.paths import Paths
-from privtraj.privacy.certificate import Certificate
-from privtraj.report import maps, page
-from privtraj.report.labels import DAY, Drawn, cut, shares_of
+from privtraj.report import maps
+from privtraj.report.labels import DAY, Drawn, shares_of
 from privtraj.report.people import bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from privtraj.assess.plan import Forecast
-    from privtraj.audit.findings import Audit
 
 # Tints of blue, and vermilion, of the Okabe-Ito palette, which colour-blind readers tell apart.
 PALE = "#d3e6f2"
@@ -48,10 +43,7 @@ VERMILION = "#D55E00"
 GREY = "#5f6b76"
 INK = "#22272c"
 
-Bar = tuple[str, float, float, float, str]  # name, from, to, number at the end, colour
-
 _PEOPLE = 1000  # sampled from a model
-_ALARMS = np.concatenate([[0.0], np.geomspace(1e-4, 0.02, 40), np.linspace(0.02, 1, 80)[1:]])
 
 
 # What all figures share ------------------------------------------------------------------------
@@ -244,7 +236,9 @@ def marginals(
     if ax is None:
         from matplotlib import pyplot
 
-        panels = _panels(pyplot.figure(layout="constrained"), len(names), 3.4)
+        rows, columns = -(-len(names) // 3), min(len(names), 3)  # three in a row
+        figure = pyplot.figure(layout="constrained", figsize=(4.3 * columns, 3.4 * rows))
+        panels = [figure.add_subplot(rows, columns, k + 1) for k in range(len(names))]
     else:
         panels = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(panels) != len(names):
@@ -255,13 +249,6 @@ def marginals(
     for panel in banded[:1]:  # all have the same legend
         _legend(panel)
     return panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
-
-
-def _panels(figure: Figure, count: int, height: float, more: float = 0.0) -> list[Axes]:
-    """Three in a row, of this height, and so much more for a title."""
-    rows, columns = -(-count // 3), min(count, 3)
-    figure.set_size_inches(max(4.3 * columns, 6.4 if more else 0.0), height * rows + more)
-    return [figure.add_subplot(rows, columns, k + 1) for k in range(count)]
 
 
 def _draw_bands(axes: Axes, shown: _Shown, name: str) -> None:
@@ -294,178 +281,3 @@ def _draw_shares(axes: Axes, shown: _Shown, name: str) -> None:
     shown.decorate(axes, shown.time, name, f"share of people by {_literal(name)}")
     handles, named = axes.get_legend_handles_labels()  # the upper first, as in the picture
     _legend(axes, handles[::-1], named[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5))
-
-
-def overview(model: TrajectoryModel, people: Paths) -> Figure:
-    """Sampled people over time, one panel per feature, and two numbers together: longitude and
-    latitude on their map, or the first two. The title states the guarantee.
-
-    The figure is made without pyplot, for a file: see `save_figure`.
-    """
-    from matplotlib.figure import Figure
-
-    names, shown = people.features[:8], _Shown(people)
-    numbers = [name for name in people.features if not shown.category(name)]
-    figure = Figure(layout="constrained", facecolor="white")
-    axes = _panels(figure, len(names) + (len(numbers) > 1), 3.7, more=0.9)
-    marginals(people, names, ax=axes[: len(names)])
-    if len(numbers) > 1:
-        globe = degrees(people.features, model.bounds)
-        paths(people, *([people.features[k] for k in globe] if globe else numbers[:2]), ax=axes[-1])
-    promise, title = model.certificate, f"{len(people)} synthetic people"
-    if len(names) < len(people.features):
-        title += f", first {len(names)} of {len(people.features)} features"
-    title += (
-        f"\ndifferentially private: $\\varepsilon$ = {promise.target_epsilon:g}, "
-        f"$\\delta$ = {short(promise.delta)}, {promise.adjacency}"
-        if promise.private
-        else f"\nNOT PRIVATE: {promise.caveat}, do not release"
-    )
-    figure.suptitle(title, fontsize=12, color=INK if promise.private else VERMILION)
-    return figure
-
-
-# Attacks and budgets ---------------------------------------------------------------------------
-
-
-def budget(source: TrajectoryModel | Certificate, *, ax: Axes | None = None) -> Axes:
-    """Where epsilon went: what each release added, in the order in which it was paid for."""
-    certificate = _certificate(source)
-    bars: list[Bar] = []
-    end = 0.0
-    for part in page.budget(certificate):
-        start, end = end, end + part["epsilon"]
-        colour = PALE if part["shade"] == "rest" else BLUE
-        bars.append((cut(part["what"]), start, end, part["epsilon"], colour))
-    ax = _axes(ax)
-    label = rf"$\varepsilon$ at $\delta$ = {short(certificate.delta)}"
-    _named_bars(ax, bars, label, certificate.target_epsilon, size=9)
-    ax.axvline(certificate.target_epsilon, color=VERMILION, lw=1.2, ls="--")
-    _warn(ax, certificate)
-    return ax
-
-
-def tradeoff(source: Forecast | TrajectoryModel | Certificate, *, ax: Axes | None = None) -> Axes:
-    """What is traded for what.
-
-    Of a forecast: quality, in people per time whose raw records would be as good, against epsilon.
-    Of a model or certificate: the members that the best attack can find against its false alarms.
-    """
-    if isinstance(source, TrajectoryModel | Certificate):
-        ax, certificate = _axes(ax), _certificate(source)
-        edge: dict[str, Any] = {"lw": 2, "label": "best possible attack"}
-        rates = certificate.cost.true_positive_rates
-        _attack_region(ax, rates, "members found, at most", **edge)
-        _warn(ax, certificate)
-    elif not hasattr(source, "epsilons"):
-        raise InputError("tradeoff takes a forecast of privtraj.plan, a model or a certificate")
-    else:  # less than one person is drawn as half of one: the axis has no zero
-        ax, at = _axes(ax), source.epsilons
-        low, middle, high = (np.maximum(n, 0.5) for n in (source.low, source.worth, source.high))
-        ax.fill_between(at, low, high, color=PALE, lw=0, label="simulated fits")
-        ax.plot(at, middle, color=BLUE, lw=2, marker="o", ms=4, label="expected")
-        ax.axvline(source.epsilon, color=VERMILION, lw=1.2, ls="--", label="asked for")
-        ax.set(xscale="log", yscale="log")
-        ax.set_xticks(at, labels=[f"{epsilon:.3g}" for epsilon in at])
-        ax.minorticks_off()
-        decorate(ax, r"$\varepsilon$", "worth so many people per time")
-    _legend(ax, loc="lower right")
-    return ax
-
-
-def audit(result: Audit) -> Figure:
-    """Left: rates of the strongest attack in the region that its claim allows. Right: epsilon, as
-    claimed, and at least as every attack found, with what it could have seen."""
-    from matplotlib.figure import Figure
-
-    size = (9.6, max(4.4, 2.32 + 0.32 * len(result.findings)))
-    figure = Figure(figsize=size, layout="constrained", facecolor="white")
-    rates, epsilons = figure.subplots(1, 2, width_ratios=(1.1, 1))
-    finding, area = result.strongest, "what the claim allows"
-    _attack_region(rates, finding.claim.true_positive_rates, "people found", lw=1.2, area=area)
-    cuts = np.unique(np.concatenate([finding.scores_without, finding.scores_with]))[::-1]
-    reached = [
-        np.append(0.0, [(scores > cut).mean() for cut in cuts] + [1.0])
-        for scores in (finding.scores_without, finding.scores_with)
-    ]
-    rates.plot(*reached, color=INK, lw=1.4, label="the strongest attack, all thresholds")
-    # The rates that were tested, with lines to the bounds that go into epsilon.
-    seen = finding.rates
-    x, y = seen.false_positives / seen.absent, seen.true_positives / seen.present
-    right, down = finding.bounds[0] - x, y - finding.bounds[1]
-    look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": VERMILION, "elinewidth": 1.4, "zorder": 5}
-    label = "tested, with its uncertainty"
-    rates.errorbar(x, y, xerr=[[0.0], [right]], yerr=[[down], [0.0]], label=label, **look)
-    _legend(rates, loc="lower right")
-    _epsilons(epsilons, result)
-    verdict = "no violation found"
-    if result.violated:
-        found = any(one.violated for one in result.findings)
-        why = "a lower bound exceeds the claim" if found else "the noise is not what is stated"
-        verdict = f"VIOLATED: {why}"
-    title = (
-        rf"claim: $\varepsilon$ = {result.epsilon:.4g}, $\delta$ = {short(result.delta)}, "
-        f"{result.adjacency}\n{verdict} ({result.view}, {result.runs} runs, "
-        f"{100 * result.confidence:g} % confidence)"
-    )
-    figure.suptitle(title, fontsize=12, color=VERMILION if result.violated else INK)
-    return figure
-
-
-def _epsilons(axes: Axes, result: Audit) -> None:
-    """A bar for the claim and for the bound of each attack; a line at what it could have seen."""
-    findings, claim = result.findings, result.epsilon
-    canaries = len({one.canary for one in findings}) > 1
-    amounts = [claim, *(each for one in findings for each in (one.bound, one.could_see))]
-    longest = 1.15 * max(*filter(np.isfinite, amounts), 1e-3)
-    bars: list[Bar] = [("claim", 0.0, min(claim, longest), claim, BLUE)]
-    for one in findings:
-        name = f"{one.attack}, {one.canary}" if canaries else one.attack
-        colour = VERMILION if one.violated else GREY
-        bars.append((name, 0.0, min(one.bound, longest), one.bound, colour))
-    _named_bars(axes, bars, r"$\varepsilon$", longest, size=10)
-    seen = [min(one.could_see, longest) for one in findings]
-    axes.scatter(seen, range(1, len(bars)), marker="|", s=120, color=INK)
-    axes.set_title("bars: at least; marks: could have seen", fontsize=9, color=INK)
-    axes.tick_params(axis="y", labelsize=8.5)
-    if np.isfinite(claim):
-        axes.axvline(claim, color=INK, lw=1, ls="--")
-
-
-def _attack_region(
-    axes: Axes, rates: Callable[[Floats], Floats], upward: str, area: str | None = None, **edge: Any
-) -> None:
-    """Where attacks may lie: people found against false alarms, up to `rates`.
-
-    upward: what that axis is.  area, edge: label of the region, look of its upper edge.
-    """
-    highest = rates(_ALARMS)
-    axes.fill_between(_ALARMS, _ALARMS, highest, color=PALE, lw=0, label=area)
-    axes.plot(_ALARMS, highest, color=BLUE, **edge)
-    axes.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", label="guessing")
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    decorate(axes, "false alarms", upward)
-
-
-def _named_bars(axes: Axes, bars: Sequence[Bar], label: str, longest: float, size: float) -> None:
-    """Bars along an axis that ends after `longest`, the first on top, numbers at their ends."""
-    for row, (_, start, end, number, colour) in enumerate(bars):
-        axes.barh(row, end - start, left=start, color=colour, height=0.55)
-        axes.annotate(f" {number:.3g}", (end, row), va="center", fontsize=size, color=INK)
-    axes.set_yticks(range(len(bars)), labels=[_literal(name) for name, *_ in bars])
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1.12 * longest)
-    decorate(axes, label, "")
-    axes.grid(visible=False, axis="y")
-
-
-def _certificate(source: Any) -> Certificate:
-    certificate = getattr(source, "certificate", source)
-    if not isinstance(certificate, Certificate):
-        raise InputError("a plot of a guarantee takes a model or its certificate")
-    return certificate
-
-
-def _warn(ax: Axes, certificate: Certificate) -> None:
-    if not certificate.private:
-        ax.set_title(f"NOT PRIVATE: {certificate.caveat}", color=VERMILION, fontsize=10)

@@ -355,8 +355,7 @@ class Recipe:
 
     def again(self, **changes: Any) -> Self:
         """The same recipe with some settings changed: how a fit is made once more."""
-        changes = {OLD_NAMES.get(name, name): value for name, value in changes.items()}
-        return replace(self, **changes)
+        return replace(self, **by_new_names(changes))
 
     def check(self) -> None:
         """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
@@ -432,6 +431,11 @@ class Recipe:
 
 OPTIONS = {each.name: Option(each.name, **each.metadata["words"]) for each in fields(Recipe)}
 """Every setting as a choice: the command line and the configuration are made of these."""
+
+
+def by_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they are called today."""
+    return {OLD_NAMES.get(name, name): value for name, value in settings.items()}
 
 
 def options(group: str) -> tuple[Option, ...]:

@@ -41,7 +41,6 @@ def quick():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "STAND_INS", ("one group that jumps", "groups that exchange people"))
         patch.setattr(plan, "STEPS", {True: (-3, 0, 3), False: (0,)})
-        patch.setattr(plan, "MORE_PEOPLE", (4, 64))
         yield
 
 
@@ -87,6 +86,7 @@ def test_more_budget_and_more_people_are_worth_more(few, many):
     assert many.expected.worth > 3 * few.expected.worth
 
 
+@pytest.mark.thorough
 def test_too_few_people_are_warned_of_with_what_would_help(few, many):
     assert few.expected.worth < GOOD <= many.expected.worth
     assert many.warning is None
@@ -95,16 +95,9 @@ def test_too_few_people_are_warned_of_with_what_would_help(few, many):
     assert "WARNING: delta = 1e-5 is large for about 12,000 people" in " ".join(str(many).split())
     assert few.question.weak == []
     assert "WARNING: 120 people are few for this wish" in str(few)
-    assert few.remedies["people"] in (480, 7680)
-    assert f"{few.remedies['people']:,} people" in " ".join(str(few).split())
     enough = few.epsilons[few.worth >= GOOD]
-    assert few.remedies["epsilon"] == (enough.min() if len(enough) else None)
-
-
-@pytest.mark.thorough
-def test_what_would_help_does_help(few):
-    more = pt.plan(few.remedies["people"], features=2, keep=False)
-    assert more.expected.worth >= GOOD
+    helps = f"epsilon {enough.min():.3g}" if len(enough) else "no epsilon that was tried"
+    assert helps in few.warning
 
 
 def test_text_says_what_a_steward_needs_to_know(many):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from benchmarks.methods import MarginalSynthesizer, PrivateMeasure
 from privtraj import baselines
 from privtraj.audit.canaries import People, Worlds
 from privtraj.audit.scores import log_likelihood_ratio
@@ -24,8 +25,8 @@ INFERENCE = {"particles": 32, "steps": 24}
 PURE = {
     "histogram": lambda **s: baselines.ThresholdedHistogram(1.0, **LEAN | s),
     "histogram by hand": lambda **s: baselines.ThresholdedHistogram(1.0, cells=12, **LEAN | s),
-    "hierarchy": lambda **s: baselines.PrivateMeasure(1.0, **LEAN | s),
-    "hierarchy by hand": lambda **s: baselines.PrivateMeasure(1.0, cells=8, **LEAN | s),
+    "hierarchy": lambda **s: PrivateMeasure(1.0, **LEAN | s),
+    "hierarchy by hand": lambda **s: PrivateMeasure(1.0, cells=8, **LEAN | s),
 }
 PRIVATE = PURE | {
     "mixture": lambda **s: baselines.ClusterMixture(1.0, 1e-5, k=3, steps=8, **LEAN | s)
@@ -292,33 +293,33 @@ def test_what_is_not_private_cannot_be_taken_for_it(people, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"),
+    ("kind", "settings"),
     [
-        ("ThresholdedHistogram", {"epsilon": 0}),
-        ("ThresholdedHistogram", {"epsilon": 1e-3}),
-        ("ThresholdedHistogram", {"delta": 1}),
-        ("ThresholdedHistogram", {"adjacency": "both"}),
-        ("ThresholdedHistogram", {"cells": 1}),
-        ("ThresholdedHistogram", {"cells": 8.0}),
-        ("ThresholdedHistogram", {"cells": 2**14}),
-        ("ThresholdedHistogram", {"points": 1}),
-        ("ThresholdedHistogram", {"count_share": 1}),
-        ("ThresholdedHistogram", {"diffusivity": 0}),
-        ("ThresholdedHistogram", {"seed": -1}),
-        ("PrivateMeasure", {"cells": 12}),
-        ("PrivateMeasure", {"epsilon": 0.005, "cells": 64}),
-        ("ClusterMixture", {"delta": 0}),
-        ("ClusterMixture", {"k": 0}),
-        ("ClusterMixture", {"steps": True}),
-        ("NonPrivate", {"particles": 1}),
-        ("NonPrivate", {"steps": 1}),
-        ("MarginalSynthesizer", {"algorithm": "GAN"}),
-        ("MarginalSynthesizer", {"cells": 1}),
+        (baselines.ThresholdedHistogram, {"epsilon": 0}),
+        (baselines.ThresholdedHistogram, {"epsilon": 1e-3}),
+        (baselines.ThresholdedHistogram, {"delta": 1}),
+        (baselines.ThresholdedHistogram, {"adjacency": "both"}),
+        (baselines.ThresholdedHistogram, {"cells": 1}),
+        (baselines.ThresholdedHistogram, {"cells": 8.0}),
+        (baselines.ThresholdedHistogram, {"cells": 2**14}),
+        (baselines.ThresholdedHistogram, {"points": 1}),
+        (baselines.ThresholdedHistogram, {"count_share": 1}),
+        (baselines.ThresholdedHistogram, {"diffusivity": 0}),
+        (baselines.ThresholdedHistogram, {"seed": -1}),
+        (PrivateMeasure, {"cells": 12}),
+        (PrivateMeasure, {"epsilon": 0.005, "cells": 64}),
+        (baselines.ClusterMixture, {"delta": 0}),
+        (baselines.ClusterMixture, {"k": 0}),
+        (baselines.ClusterMixture, {"steps": True}),
+        (baselines.NonPrivate, {"particles": 1}),
+        (baselines.NonPrivate, {"steps": 1}),
+        (MarginalSynthesizer, {"algorithm": "GAN"}),
+        (MarginalSynthesizer, {"cells": 1}),
     ],
 )
-def test_bad_settings_are_refused_in_one_sentence(name, settings, people):
+def test_bad_settings_are_refused_in_one_sentence(kind, settings, people):
     with pytest.raises(InputError) as error:
-        getattr(baselines, name)(**settings).fit(people)
+        kind(**settings).fit(people)
     assert re.fullmatch(r"[^\n]+[^.\n]", str(error.value))
 
 

@@ -5,11 +5,13 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks import methods
+from benchmarks.methods import MarginalSynthesizer, in_cells, places_of
 from mixed_clinic import two_groups
 from privtraj.base.errors import InputError
-from privtraj.baselines import MarginalSynthesizer, tables
-from privtraj.baselines.counted import in_cells, places_of
 from privtraj.columns.kinds import Axes
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_missing_package_is_named_in_one_sentence(monkeypatch, snapshots_of, moving_blobs):
@@ -45,10 +47,10 @@ def test_mst_divides_its_budget_without_going_beyond_it(snapshots_of, moving_blo
 
 def test_shares_of_mst_are_as_they_were_afterwards():
     pytest.importorskip("mbi")
-    dp, _ = tables._opendp()
+    dp, _ = methods._opendp()
     theirs = sys.modules[dp.mbi.MST.__module__]
     before = theirs.prior
-    with tables._room_to_round(dp):
+    with methods._room_to_round(dp):
         assert before(1.0) * (1 - 1e-11) < theirs.prior(1.0) < before(1.0)
     assert theirs.prior is before
 

@@ -4,10 +4,11 @@ import numpy as np
 import ot
 import pytest
 
+from benchmarks import methods as descent
 from mixed_clinic import two_groups
-from privtraj import baselines
 from privtraj.base.errors import InputError
-from privtraj.baselines import tables as descent
+
+pytestmark = pytest.mark.thorough
 
 
 def test_shares_are_of_the_people_that_all_tables_count_together():
@@ -57,7 +58,7 @@ def test_particles_come_to_what_is_wanted_of_their_pairs():
 
 def test_a_fit_of_a_mixed_table_is_private_and_near_it():
     snapshots = two_groups(3000)
-    model = baselines.PrivPGD(20.0, 1e-5, seed=1, points=300, steps=300).fit(snapshots)
+    model = descent.PrivPGD(20.0, 1e-5, seed=1, points=300, steps=300).fit(snapshots)
     (entry,) = model.certificate.ledger
     assert entry["mechanism"] == "Gaussian"
     assert model.certificate.verify() <= 20
@@ -72,10 +73,10 @@ def test_a_fit_of_a_mixed_table_is_private_and_near_it():
 
 def test_one_column_has_a_table_of_its_own(snapshots_of):
     clouds = [np.full((200, 1), 0.2), np.full((200, 1), 0.8)]
-    model = baselines.PrivPGD(5.0, 1e-5, seed=1, points=50, steps=100).fit(snapshots_of(clouds))
+    model = descent.PrivPGD(5.0, 1e-5, seed=1, points=50, steps=100).fit(snapshots_of(clouds))
     np.testing.assert_allclose(model.particles.mean(axis=(1, 2)), [0.2, 0.8], atol=0.1)
 
 
 def test_gaussian_noise_needs_a_delta(snapshots_of):
     with pytest.raises(InputError, match="delta above 0"):
-        baselines.PrivPGD(delta=0.0).fit(snapshots_of([[[0.5]], [[0.5]]]))
+        descent.PrivPGD(delta=0.0).fit(snapshots_of([[[0.5]], [[0.5]]]))

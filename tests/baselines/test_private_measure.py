@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from privtraj.baselines import PrivateMeasure
-from privtraj.baselines.counted import consistent, depth, level_budgets, siblings
+from benchmarks.methods import PrivateMeasure, consistent, depth, level_budgets, siblings
 from privtraj.privacy.guard import Guard
 
 

@@ -147,7 +147,7 @@ def test_fit_goes_on_when_told_and_says_nothing_more(folder, tmp_path, capsys):
 def test_what_was_released_is_looked_at_afterwards_and_written_all_the_same(
     folder, tmp_path, capsys, monkeypatch
 ):
-    """Where nobody looked before, as with several processes: people of one corner are seen."""
+    """Where nobody looked before: people of one corner are seen."""
     monkeypatch.setattr("privtraj.cli.fit.refuse_wrong", lambda found: None)
     fine = [*SMALL[:4], "--cells", "32", *SMALL[6:]]
     words = ["fit", folder / "metres.csv", *WHEN, *HEIGHT, "--epsilon", "20", "--delta", "1e-4"]

@@ -534,7 +534,10 @@ def _counted(path, stated, monkeypatch, large):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("large", [False, True], ids=["memory", "duckdb"])
+@pytest.mark.parametrize(
+    "large",
+    [pytest.param(False, id="memory"), pytest.param(True, id="duckdb", marks=pytest.mark.thorough)],
+)
 @settings(max_examples=40, deadline=None)
 @given(cells=_CELLS, raw=st.booleans(), stated=st.booleans(), place=st.integers(0, 30))
 def test_one_more_person_is_at_most_one_more_row(

@@ -369,6 +369,7 @@ def _uniform(counts, chance, draws, p=1e-6):
     return (np.abs(np.asarray(counts) - draws * chance) < bound).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("one_per_bin", [True, False])
 def test_every_record_in_a_bin_of_its_own_has_the_same_chance(one_per_bin):

@@ -170,6 +170,7 @@ def test_the_way_out_of_a_bend_is_along_its_banks():
     assert area.distances(a, b)[0, 0] == pytest.approx(known, abs=1e-5)
 
 
+@pytest.mark.thorough
 def test_ways_of_a_ragged_mask_are_inside_and_hardly_longer_than_on_a_fine_raster():
     area = ground(coast_mask())
     assert area.pulls > 1  # more corners than ways are exact for

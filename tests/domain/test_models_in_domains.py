@@ -65,7 +65,9 @@ def test_no_path_of_2000_read_at_200_times_is_ever_outside(model):
     assert outside(model.domain, without) > 1000  # so there is a river to walk into
 
 
-@pytest.mark.parametrize("make", [bay, streets, pytest.param(coast_mask, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "make", [bay, streets, pytest.param(coast_mask, marks=pytest.mark.thorough)]
+)
 def test_no_path_leaves_a_coast_a_network_or_a_mask(make):
     domain = make()
     model = fitted(snapshots(domain, commuters(domain, 600)), windows=4)

@@ -211,6 +211,7 @@ def test_noise_exceeds_the_quantile_no_more_often_than_the_chance(cells):
             assert 0.02 * chance < share < 0.3 * chance
 
 
+@pytest.mark.thorough
 def test_a_field_of_noise_raises_a_false_alarm_as_rarely_as_stated():
     """Each of n cells at chance n^-STRONG / 2: some cell in n^(1 - STRONG) / 2 of the fields."""
     fields, side, epsilon = 2000, 16, 0.1

@@ -333,7 +333,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed",
+    [0, pytest.param(1, marks=pytest.mark.thorough), pytest.param(2, marks=pytest.mark.thorough)],
+)
 @pytest.mark.parametrize(
     ("n", "epsilon", "names"),
     [

@@ -74,7 +74,6 @@ SCORES = {
     metrics.density_jsd: 2,
     metrics.trip_jsd: 3,
     metrics.dwell_jsd: 3,
-    metrics.visits_jsd: 3,
 }
 
 
@@ -114,7 +113,7 @@ def test_trips_see_both_ends_together_and_nothing_else():
     assert metrics.trip_jsd(swapped, crossing) == pytest.approx(LN2)
 
 
-# Stays and visits ------------------------------------------------------------------------------
+# Stays ------------------------------------------------------------------------------
 
 
 A, B, C = 0.1, 0.5, 0.9  # in three of four cells: 0, 2 and 3
@@ -144,13 +143,3 @@ def test_dwell_tells_those_who_stay_from_those_who_go():
     assert metrics.dwell_jsd(stay, go, cells=4) == pytest.approx(np.log(2))
     assert metrics.dwell_jsd(stay, go, cells=4, times=[0, 1, 2, 7]) > 0
     assert metrics.density_jsd(stay.reshape(-1, 1), go.reshape(-1, 1), cells=4) == 0.0
-
-
-def test_visitors_count_once_per_cell():
-    ours, real = seen_at([A, A, A, B]), seen_at([A, B, B, B])
-    assert metrics.visits_jsd(ours, real, cells=4) == 0.0
-    only = seen_at([A, A, A, A])
-    expected = metrics.jensen_shannon([1, 0], [1, 1])
-    assert metrics.visits_jsd(only, real, cells=4) == pytest.approx(expected)
-    away = seen_at([A, np.nan, np.nan, np.nan])
-    assert metrics.visits_jsd(away, real, cells=4) == pytest.approx(expected)

@@ -236,16 +236,6 @@ def _ledgers(folder):
     known.reserve(snapshots()._digest, 1.0, 1e-5, "add-remove", "a fit")
 
 
-def _strokes(folder):
-    np.savez(folder / "pens.npz", d3_T10=np.zeros((4, 10, 2), np.float32))
-    for name, labels in {"pens": "7\n", "unlabelled": None, "blank": "7\n"}.items():
-        (folder / name).mkdir()
-        points = "x,y\n" + ("5,5\n" if name == "pens" else "-1,-1\n") * 4
-        (folder / name / "trainimg-0-points.txt").write_text(points)
-        if labels:
-            (folder / name / "trainlabels.txt").write_text(labels)
-
-
 def fill(folder):
     """Write all of it."""
     known = {"privtraj attestation": 1, "version": "0.1", "date": "2026-01-31", "results": {}}
@@ -262,4 +252,3 @@ def fill(folder):
     _cells(folder)
     _models(folder)
     _ledgers(folder)
-    _strokes(folder)

@@ -211,6 +211,7 @@ def test_couplings_made_when_needed_are_those_that_are_kept(coupling, monkeypatc
     np.testing.assert_array_equal(*walks)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("reg", [3e-4, 1e-6])
 @pytest.mark.parametrize("coupling", ["entropic", "exact"])

@@ -41,6 +41,7 @@ def test_who_forgets_nothing_keeps_their_curve(curves):
         assert wasserstein2(paths[:, i], true) < 0.02
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("share", [0.4, 1.0])
 def test_who_forgets_has_the_autocorrelation_that_was_asked_for(curves, share):
     process, times = Inertia(memory=0.25, share=share), np.linspace(0, 1, 11)

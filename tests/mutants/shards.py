@@ -44,7 +44,7 @@ from mutants.suite import ROOT, SOURCE
 CAUGHT, EXPLAINED, SURVIVED, OPEN = "caught", "explained", "SURVIVED", "not planted"
 LATE = "no time is left"
 ASKED = ("tests/privacy", "tests/measures", "tests/cli", "tests/assess", "tests/test_*.py")
-NOT_ASKED = {"test_docs.py", "test_processes.py", "test_journeys.py", "test_precision.py"}
+NOT_ASKED = {"test_docs.py", "test_devices.py", "test_journeys.py", "test_precision.py"}
 NOT_ASKED |= {"test_contributing.py", "test_floors.py", "test_mistakes.py", "test_plot.py"}
 NOT_ASKED |= {"test_fuzz.py", "test_places.py", "test_hostile_files.py"}
 ROUNDS = (4.0, 20.0, 90.0)  # seconds of tests that a break has to live through

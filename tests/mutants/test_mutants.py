@@ -124,6 +124,7 @@ def test_what_no_assertion_catches_is_not_called_caught(judged, new, said, why):
 FOUND = operators.planted()
 
 
+@pytest.mark.thorough
 def test_operators_find_hundreds_of_breaks_and_each_is_other_code():
     assert len({each.name for each in FOUND}) == len(FOUND) > 400
     for each in operators.sampled(FOUND, 100, 0):

@@ -107,6 +107,7 @@ def test_small_gaussian_agrees_with_opendp(opendp):
     assert two_sample_p_value(ours, opendp("gaussian", 4.0, 40_000), 12) > FALSE_ALARM
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_two_percent_of_scale_would_show_against_opendp(opendp):
     """Ratio of mean squares: 2 % of scale is 10 standard errors, the threshold 4.9."""

@@ -51,6 +51,7 @@ def test_the_central_limit_underestimates_epsilon_in_every_configuration():
     assert max(short) > 0.4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("digit", PEOPLE)
 @pytest.mark.parametrize("adjacency", EXACT)
 def test_the_papers_table_with_poisson_sampling(adjacency, digit):

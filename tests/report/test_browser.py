@@ -8,13 +8,8 @@ import re
 import time
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from report_pages import LONG, NASTY
-
-from privtraj.metrics import evaluate
-from privtraj.metrics.records import read_records
-from privtraj.report.comparison import comparison
 
 thorough = pytest.mark.thorough
 
@@ -60,15 +55,6 @@ SMALL = f"""() => {TOUCHED}
 ON_LAND = """([x, y]) => document.querySelector("#scene .land").isPointInFill(new DOMPoint(x, y))"""
 
 
-@pytest.fixture(scope="module")
-def compared(made_model):
-    """The page of an evaluation."""
-    model, rng = made_model(times=3), np.random.default_rng(0)
-    columns = {"age": rng.choice(model.numeric_times, 90)}
-    table = pa.table(columns | {name: rng.uniform(30, 70, 90) for name in model.features})
-    return comparison(model, evaluate(model, table, n=30), read_records(table, model))
-
-
 def wait(shown, condition):
     """Until the time drawn meets the condition; the page's policy forbids evaluating text."""
     end = time.monotonic() + 300
@@ -87,6 +73,12 @@ def test_a_page_opens_alone_moves_and_draws_people(opened, name):
     assert "Synthetic person 1" in shown.text("#readout")
     assert page.locator("svg.band path.mid").count() > 1
     assert page.locator("svg.shares").count() == (7 if name == "mixed" else 0)
+    if name == "mixed":
+        everybody, asked = shown.drawn(), shown.text("#answer")
+        page.uncheck("#ticks input >> nth=0")  # colours and filters by a category from the start
+        assert shown.drawn() != everybody
+        page.select_option("#ask-by", label="sex")
+        assert "Mean of hb by sex" in shown.text("#answer") != asked
     page.click("#draw-show")
     page.wait_for_selector("#draw-preview tbody tr")
     assert page.locator("#draw-preview tbody tr").count() == 6
@@ -95,9 +87,9 @@ def test_a_page_opens_alone_moves_and_draws_people(opened, name):
 
 
 @thorough
-@pytest.mark.parametrize("name", ["one", "seeded", "letters", "compared"])
-def test_other_pages_open_without_complaint(opened, compared, name):
-    shown = opened(compared if name == "compared" else name, width=360)
+@pytest.mark.parametrize("name", ["one", "seeded", "letters"])
+def test_other_pages_open_without_complaint(opened, name):
+    shown = opened(name, width=360)
     shown.slide(0.5)
     assert shown.complaints == []
     for landmark in ("banner", "main", "contentinfo", "navigation"):
@@ -151,7 +143,6 @@ def _heap(shown):
 @thorough
 def test_play_advances_and_pause_stops(opened):
     shown = opened()
-    shown.page.select_option("#speed", "4")
     shown.page.click("#play")
     assert shown.page.get_attribute("#play", "aria-label") == "Pause"
     wait(shown, lambda at: at > 1)
@@ -167,7 +158,6 @@ def test_play_advances_and_pause_stops(opened):
 def test_play_ends_at_the_end_and_begins_again(opened):
     shown = opened()
     shown.slide(0.99)
-    shown.page.select_option("#speed", "4")
     shown.page.click("#play")
     wait(shown, lambda at: at == 20)
     assert shown.page.get_attribute("#play", "aria-label") == "Play"
@@ -178,7 +168,6 @@ def test_play_ends_at_the_end_and_begins_again(opened):
 @thorough
 def test_who_wants_no_motion_sees_fitted_times_only(opened):
     shown = opened(reduced_motion="reduce")
-    shown.page.select_option("#speed", "4")
     shown.page.click("#play")
     wait(shown, lambda at: at > 0)
     shown.page.click("#play")
@@ -309,9 +298,9 @@ def test_the_theme_can_be_changed(opened):
 
 @thorough
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["plain", "seeded", "compared", "mixed"])
-def test_text_stands_out(opened, compared, name, theme):
-    shown = opened(compared if name == "compared" else name, theme=theme)
+@pytest.mark.parametrize("name", ["plain", "seeded", "mixed"])
+def test_text_stands_out(opened, name, theme):
+    shown = opened(name, theme=theme)
     found = shown.page.evaluate(CONTRAST)
     assert shown.complaints == []
     assert len(found) > 60
@@ -340,20 +329,6 @@ def test_one_feature_is_drawn_over_time_and_its_name_stays_text(opened):
     assert NASTY in shown.text("#features figcaption")
     assert shown.page.locator("h1 b, figcaption b, option b").count() == 0
     assert NASTY in shown.page.locator("#up option").all_text_contents()
-
-
-@thorough
-def test_the_comparison_shows_and_hides_real_records(opened, compared):
-    shown = opened(compared)
-    both = shown.drawn()
-    shown.page.uncheck("#real")
-    without = shown.drawn()
-    assert without != both
-    assert not opened("plain").page.locator("#real").is_visible()
-    shown.page.uncheck("#synthetic")
-    assert shown.drawn() not in (both, without)
-    assert "Real records shown" in shown.text("#readout")
-    assert shown.page.locator("svg.band path.real-line").count() == 2
 
 
 @thorough

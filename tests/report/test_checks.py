@@ -212,6 +212,7 @@ def people():
 # At the bounds --------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_unit_mistake_is_poor_and_named(people):
     times, height, weight = people
     wrong = grades(fitted(times, np.c_[height, weight], [(40, 210), (1, 140)], (0, 10)))
@@ -234,6 +235,7 @@ def test_a_coarse_model_shows_it_too(people):
 # The range of time ----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("unit", "time_range", "where"),
     [(365.25, (0, 10), "at the end of"), (1.0, (0, 1000), "at the start of")],

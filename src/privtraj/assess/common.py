@@ -27,11 +27,12 @@ wrong, so that `privtraj fit` stops unless told to go on; look at it before the 
 to know."""
 GRADES = ("good", "look closer", "poor")
 """Verdicts on a released model."""
-FORMAT = 6  # of the kept files
+FORMAT = 7  # of the kept files
 UNKNOWN = 0.9
 """Standard deviation of the logarithm of worth that no simulated case knows of, as of groups that
 exchange people where they stay: intervals of .8 held the truth of 86 % of the even populations of
 experiments/quality.py, of 1.0 that of 95 %."""
+SURE = 1.64  # deviations to either side that hold the truth in nine cases of ten
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Estimate:
         """Of worths (n,) that are equally likely: their geometric mean, and as far from it as they
         vary, and `UNKNOWN` beside. What is worse than one person counts as half a person."""
         logs = np.log(np.maximum(worths, 0.5))
-        middle, away = float(logs.mean()), 1.64 * math.hypot(float(logs.std()), UNKNOWN)
+        middle, away = float(logs.mean()), SURE * math.hypot(float(logs.std()), UNKNOWN)
         most = float(MOST_TOLD)
         people, low, high = (float(np.exp(middle + k * away)) for k in (0, -1, 1))
         return cls(min(people, most), min(low, most), min(high, most), people >= 0.98 * most)

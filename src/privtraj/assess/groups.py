@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privtraj.assess.common import SURE
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 APART = 0.5
 """Standard deviations between a group and everybody that people ask about: a medium difference by
 Cohen's convention."""
-SURE = 1.64  # deviations to either side that hold the truth in nine cases of ten
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """Before a fit: what a budget will buy, and on what it will be spent. No record is asked.
 
 Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
-stand-ins of that shape, several times, and says what came out: over epsilon and, where it is too
-little, what would help. Of categories only the measure and its noise can be said, as how well they
-come out depends on how they hang together. `intention` lists what a fit would release, and `price`
-says what several records of a person cost.
+stand-ins of that shape, several times, and says what came out, over epsilon. Of categories only the
+measure and its noise can be said, as how well they come out depends on how they hang together.
+`intention` lists what a fit would release, and `price` says what several records of a person cost.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,6 @@ LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
 SEED = 1
 STEPS = {True: (-3, -2, -1, 0, 1, 2, 3), False: (-3, -1.5, 0, 1.5, 3)}
 """Powers of two of epsilon, where fits are quick, and where they are not."""
-MORE_PEOPLE = (2, 4, 8, 16, 32, 64)
 SCORED_TIMES = 3  # at which a fit is compared with the truth: each takes an optimal transport
 READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are at any time
 # Set by hand: what is said of how many people per time.
@@ -132,8 +130,6 @@ class Forecast:
 
     epsilons: (k,) that were tried, `epsilon` among them.  curve: what to expect at each.
     settings: what the fits at `epsilon` chose, (least, most) over stand-ins.
-    remedies: {"epsilon", "people", "features"} that alone would reach GOOD people per time, each
-    None if nothing that was tried does; None where the forecast is good enough.
     simulated: people in each simulated fit.
     """
 
@@ -141,7 +137,6 @@ class Forecast:
     epsilons: Floats
     curve: tuple[Estimate, ...]
     settings: dict[str, Any]
-    remedies: dict[str, float | None] | None
     simulated: int
 
     @property
@@ -172,32 +167,18 @@ class Forecast:
     @property
     def warning(self) -> str | None:
         """What to know before fitting, and what would help; None if nothing."""
-        if self.remedies is None:
+        if self.expected.worth >= GOOD:
             return None
-        question, little = (
-            self.question,
-            "hardly anything" if self.expected.worth < POOR else "little",
-        )
-        start = (
-            f"{question.people:,} people are few for this wish: expect {little}, as "
-            f"{self.expected} per time is below {GOOD}."
-        )
-        epsilon, people, features = map(self.remedies.get, ("epsilon", "people", "features"))
-        vain = ", which promises little to anybody" * bool(epsilon and epsilon > LARGE_EPSILON)
-        tried = {
-            "a larger epsilon": epsilon and f"epsilon {epsilon:.3g}{vain}",
-            "more people": people and f"{people:,} people",
-        }
-        if question.features > 1:
-            fewer = features and f"{_of(int(features), 'feature')} instead of {question.features}"
-            tried["fewer features"] = fewer
-        helps = [str(change) for change in tried.values() if change]
-        useless = [name for name, change in tried.items() if not change]
-        if not helps:
-            return f"{start} No single change that was tried reaches {GOOD}: combine several."
+        little = "hardly anything" if self.expected.worth < POOR else "little"
+        helps = f"no epsilon that was tried reaches {GOOD}"
+        pairs = zip(self.epsilons.tolist(), self.curve, strict=True)
+        for epsilon in [e for e, level in pairs if e > self.epsilon and level.worth >= GOOD][:1]:
+            vain = ", which promises little to anybody," * (epsilon > LARGE_EPSILON)
+            helps = f"epsilon {epsilon:.3g}{vain} would reach {GOOD}, by simulation"
         return (
-            f"{start} Any one of these alone would reach {GOOD}, by simulation: "
-            f"{'; '.join(helps)}." + f" Alone, {' or '.join(useless)} would not." * bool(useless)
+            f"{self.question.people:,} people are few for this wish: expect {little}, as "
+            f"{self.expected} per time is below {GOOD}. More people help, or fewer features; "
+            f"{helps}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,7 +190,6 @@ class Forecast:
                 for epsilon, level in zip(self.epsilons.tolist(), self.curve, strict=True)
             ],
             "settings": self.settings,
-            "remedies": self.remedies,
             "warning": self.warning,
             "weak_guarantee": self.question.weak,
             "largest_worth": MOST_TOLD,
@@ -224,9 +204,8 @@ class Forecast:
         """What `to_dict` wrote of the answer to this question."""
         curve = [dict(point) for point in values["curve"]]
         epsilons = np.array([point.pop("epsilon") for point in curve], float)
-        levels, others = tuple(Estimate(**point) for point in curve), ("settings", "remedies")
-        told = (values[name] for name in (*others, "simulated_people"))
-        return cls(question, epsilons, levels, *told)
+        levels = tuple(Estimate(**point) for point in curve)
+        return cls(question, epsilons, levels, values["settings"], values["simulated_people"])
 
     def __str__(self) -> str:
         question, level, settings = self.question, self.expected, self.settings
@@ -475,20 +454,9 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
     levels = tuple(map(Estimate.of, worths.T))
-    remedies: dict[str, float | None] | None = None
-    if levels[epsilons.tolist().index(asked)].worth < GOOD:
-        enough = [e for e, level in zip(epsilons, levels, strict=True) if level.worth >= GOOD]
-        d = question.features
-        less = {d - 1, round(d * 0.7), d // 2, d // 4, 2, 1}
-        more = [question.people * k for k in MORE_PEOPLE]
-        remedies = {
-            "epsilon": min((float(e) for e in enough if e > asked), default=None),
-            "people": _first(question, "people", more),
-            "features": _first(question, "features", sorted(n for n in less if 1 <= n < d)[::-1]),
-        }
     done(total, total)
     people = fewer(question.recipe, measure, question.people, question.records_per_person)[1]
-    return Forecast(question, epsilons, levels, settings, remedies, people)
+    return Forecast(question, epsilons, levels, settings, people)
 
 
 def worth_over(
@@ -525,16 +493,6 @@ def scored_times(question: Question) -> Floats:
     every = np.linspace(0.0, 1.0, question.times)
     parts = np.array_split(every, min(question.times, SCORED_TIMES))
     return np.array([part[len(part) // 2] for part in parts])
-
-
-def _first(question: Question, name: str, values: Iterable[int]) -> int | None:
-    """The first of these values, in place of the asked one, that reaches a good forecast."""
-    for value in values:
-        other = replace(question, **{name: value})  # type: ignore[arg-type]
-        epsilons = np.array([other.recipe.epsilon])
-        if Estimate.of(worth_over(other, epsilons)[0]).worth >= GOOD:
-            return value
-    return None
 
 
 # What is known without a simulation -----------------------------------------------------------

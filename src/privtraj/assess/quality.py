@@ -41,7 +41,7 @@ from privtraj.assess.simulate import (
 )
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.base.space import TimeAxis
+from privtraj.base.space import TimeAxis, from_unit
 from privtraj.columns.kinds import Angle, Category
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure
@@ -325,9 +325,11 @@ def _bands(
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, float], float | None]:
     """Half widths of medians and of shares of categories; correlations, and the half width of one
     at one time, all times and pairs together."""
-    own, *others = (np.median(each, axis=0) for each in numbers)
     places = np.flatnonzero(model.axes.numbers).tolist()
-    widths = half_widths(own, np.array(others)) * np.ptp(model.bounds[places], axis=1)
+    middles = from_unit([np.median(each, axis=0) for each in numbers], model.bounds[places])
+    for j, k in enumerate(places):
+        middles[..., j] = model.columns[k].in_table(middles[..., j])
+    widths = half_widths(middles[0], middles[1:])
     plain = [
         (j, model.columns[k].name)
         for j, k in enumerate(places)

@@ -21,7 +21,7 @@ from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs, to_unit
 from privtraj.columns.cells import MISSING
-from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, Number
+from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, LogNumber, Number
 from privtraj.data import arrow
 from privtraj.data.dialect import DATE, NUMBER, CellKind, Dialect, Readings, read_cells
 from privtraj.data.public import PublicInputs
@@ -35,6 +35,7 @@ Hashes = NDArray[np.uint64]
 Read = TypeVar("Read")
 
 PARTS = 50  # equal ones of a range, to see whether nearly all records are in one of them
+SAMPLED = 100_000  # values of a number by which its kind is guessed
 MOST = 1 << 21
 """Different hashes that are counted: 32 MB, and a few times that while they are put in order."""
 
@@ -88,6 +89,7 @@ class ColumnTally:
     alone; of a range all others that `_RANGE` names, `broken` being those that are not whole.
     rescaled: (u,) how many would be inside in each of the other units.
     parts: (PARTS,) or (bins,) how many are in each part of the range, those outside at its ends.
+    sample: (k,) the first values of a number.
     """
 
     _RANGE = ("unreadable", "infinite", "below", "above", "at_low", "at_high", "broken")
@@ -109,6 +111,7 @@ class ColumnTally:
         own = ("undeclared", "misspelt") if isinstance(column, Category) else self._RANGE
         self.counts = dict.fromkeys(("known", "missing", *own), 0)
         self.rescaled, self.parts = np.zeros(len(self.units), np.int64), np.zeros(1, np.int64)
+        self.sample: Floats = np.empty(0)
 
     @property
     def outside(self) -> int:
@@ -120,6 +123,7 @@ class ColumnTally:
             return self._add_levels(cells, self.column)
         values, unreadable = self._read(cells)
         infinite, known = np.isinf(values), values[np.isfinite(values)]
+        self.sample = np.append(self.sample, known[: SAMPLED - len(self.sample)])
         self._count(
             known=np.ones(len(known)),
             missing=np.isnan(values) & ~unreadable,
@@ -139,6 +143,8 @@ class ColumnTally:
             bins, part = self.windows.count, self.windows.of(clipped)
         else:
             unit, bins = to_unit(clipped, [self.low, self.high]), PARTS
+            if isinstance(self.column, LogNumber):
+                unit = self.column.to_unit(self.column.coordinates(clipped)[0])
             part = np.minimum((unit * bins).astype(np.int64), bins - 1)
         self.parts = self.parts + np.bincount(part, minlength=bins)
         return CellValues(values, unreadable)
@@ -169,6 +175,8 @@ class ColumnTally:
             values = (arrow.dates if dates else arrow.numbers)(cells, self.name)
         if self.column is None:
             check_same_kind(dates, self.dated, self.name)
+        if isinstance(self.column, Number):
+            values = self.column.without_codes(values)
         if isinstance(self.column, Angle):  # beyond its period it comes again
             known = np.isfinite(values)
             values[known] = self.column.wrapped(values[known])

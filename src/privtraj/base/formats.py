@@ -75,11 +75,6 @@ def load(place: str) -> Any:
     return getattr(import_module(f"privtraj.{module}"), name)
 
 
-def card(shown: object) -> str:
-    """The piece of HTML that a notebook shows of an object."""
-    return str(load("report.page:card")(shown))
-
-
 def write_page(model: object, path: Any, *, force: bool) -> None:
     """Write a model as one page to look at in a browser."""
     load("report.page:write_report")(model, path, force=force)

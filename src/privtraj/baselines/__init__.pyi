@@ -2,7 +2,4 @@ from .base import Baseline as Baseline
 from .base import ClusterMixture as ClusterMixture
 from .base import Uniform as Uniform
 from .counted import NonPrivate as NonPrivate
-from .counted import PrivateMeasure as PrivateMeasure
 from .counted import ThresholdedHistogram as ThresholdedHistogram
-from .tables import MarginalSynthesizer as MarginalSynthesizer
-from .tables import PrivPGD as PrivPGD

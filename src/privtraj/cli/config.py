@@ -19,7 +19,7 @@ from typing import Any
 from privtraj.base.errors import InputError, listed
 from privtraj.base.files import DEEPEST, bounded
 from privtraj.cli.options import GROUPS, OPTIONS
-from privtraj.recipe import OLD_NAMES
+from privtraj.recipe import by_new_names
 
 SUFFIXES = (".toml", ".yaml", ".yml")
 MOST_BYTES = 2**18  # of a configuration
@@ -42,8 +42,7 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
     but: keys that the command line decides: they are left out, filled in or not.
     """
     path = Path(path)
-    values = _parsed(path)
-    values = {OLD_NAMES.get(name, name): value for name, value in values.items()}
+    values = by_new_names(_parsed(path))
     for name in values:
         if name not in OPTIONS:
             near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)
@@ -143,7 +142,10 @@ def _checked(name: str, value: Any, path: Path) -> Any:
         parts = {str(x[0]): x[1:] for x in value if isinstance(x, list) and x}
     elif name == "columns" and isinstance(value, dict):  # as may values of a category
         forms = {str(x): form for x, form in value.items() if isinstance(form, dict)}
-        parts = {x: [form.get(k) for k in ("low", "high", "values")] for x, form in forms.items()}
+        parts = {
+            x: [form.get(k) for k in ("low", "high", "values", "offset")]
+            for x, form in forms.items()
+        }
     elif name == "csv" and isinstance(value, dict):
         parts = {str(word): setting for word, setting in value.items()}
     left = []

@@ -19,7 +19,6 @@ _FILES = {
     "clinic.privtraj": "the private model: may be released",
     "certificate.json": "the privacy guarantee, for the record",
     "paths.csv": "1000 synthetic people at 25 times: may be released",
-    "overview.png": "a picture of them: may be released",
     "report.html": "the model as a page to look at: may be released",
 }
 # fmt: off
@@ -41,7 +40,7 @@ def demo(args: argparse.Namespace, console: Console) -> None:
     example:
       privtraj demo --epsilon 0.5 --out half
     """
-    from privtraj import datasets, plot
+    from privtraj import datasets
     from privtraj.export.tables import write_table
     from privtraj.report.page import write_report
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -78,9 +77,7 @@ def demo(args: argparse.Namespace, console: Console) -> None:
     rest = ["--certificate", str(files["certificate.json"]), *force]
     _, fitted = fit.fitted(fit.settled(parser(fit.fit).parse_args([*fitting, *rest])), console)
     draw = parser(results.sample).parse_args([*drawing, *force])
-    model, paths, drawn = results.sampled(draw, console)
-    plot.save_figure(plot.overview(model, paths), files["overview.png"], args.force)
-    console.wrote(files["overview.png"])
+    model, _, drawn = results.sampled(draw, console)
     write_report(model, files["report.html"], force=args.force)
     mine = commands(args.out / "mine.privtraj", args.out / "mine.csv")
     by_hand = [shlex.join(["privtraj", *words]) for words in mine]
@@ -89,5 +86,5 @@ def demo(args: argparse.Namespace, console: Console) -> None:
     text += "\n  ".join(["\n\nThe same by hand (the noise differs each time):", *by_hand])
     text += f"\n\nTo look at it, open {files['report.html']} in a browser"
     values = {"command": "demo", "directory": str(args.out), "data": str(files["clinic.csv"])}
-    values |= {**fitted, **drawn, "overview": str(files["overview.png"])}
+    values |= {**fitted, **drawn}
     console.result({**values, "report": str(files["report.html"]), "commands": by_hand}, text)

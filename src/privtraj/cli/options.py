@@ -1,4 +1,4 @@
-"""Every choice of `privtraj fit`: those of its recipe, and those about data, files and processes.
+"""Every choice of `privtraj fit`: those of its recipe, and those about data and files.
 
 The command line makes its options of these, the configuration its keys and comments, and functions
 of the library take theirs by name (`arguments`). Standard library only, because `privtraj --help`
@@ -49,12 +49,15 @@ def _form(form: Any) -> Any:
         return _plain(form)
     need(form and all(isinstance(word, str) for word in form))
     made = {word: _plain(part) for word, part in form.items()}
-    for word in {"low", "high", "period"} & form.keys():
+    for word in {"low", "high", "period", "offset"} & form.keys():
         if form.get("kind") == "date":  # a number, such as a year, is none
             made[word] = str(made[word]) if isinstance(made[word], int | float) else made[word]
         else:
             with suppress(ValueError):
                 made[word] = NUMBER.read(form[word])
+    if isinstance(codes := form.get("missing_codes"), list):
+        with suppress(ValueError):
+            made["missing_codes"] = [NUMBER.read(code) for code in codes]
     return made
 
 
@@ -205,7 +208,7 @@ DECLARED = (
     Option("date", LINE, "date of the release", example="2026-11-30"),
     Option("contact", LINE, "whom to ask about it", example="privacy@clinic.example"),
 )
-_LEDGER = (
+LEDGER = (
     Option("ledger", FILE, example="clinic.ledger", about=
            "file that records the budget before anything is released; fits on it add up"),
     Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", about=
@@ -216,6 +219,16 @@ _LEDGER = (
     Option("new_people", BOOLEAN, default=False, about=
            "your word, which nothing checks, that nobody in these records is among the people of "
            "the ledger: if it is wrong, whoever is in both has the sum of what is spent"),
+    Option("people", FILE, example="clinic.people", about=
+           "file of keyed hashes of identifiers beside the ledger, by which it is checked that "
+           "nobody is in an earlier batch; each batch then has a budget of its own"),
+    Option("people_key", FILE, example="clinic.key", about=
+           "your secret key for it, made by 'privtraj people --new-key FILE'"),
+    Option("returning", one_of("refuse", "skip", "pay"), default="refuse", about=
+           "people of earlier batches: refuse the table, leave out their records (skip), or let "
+           "them pay for each batch that they are in"),
+    Option("most_batches", whole(1), default=1, about=
+           "with --returning pay: in how many batches a person may be; public"),
 )
 _OUTPUT = (
     Option("out", FILE, example="model.privtraj", about="the model, named .privtraj",
@@ -233,14 +246,6 @@ _OUTPUT = (
 )
 MODEL = Option("model", FILE, "model file that fit has written", metavar="MODEL", placed=True,
                needed="a model")
-_PROCESSES = (
-    Option("distributed", BOOLEAN, default=False, about=
-           "join the processes that Slurm, Open MPI or Kubernetes started"),
-    Option("coordinator", TEXT, example="host:1234", metavar="HOST:PORT", about=
-           "instead: address of the first process, the same in all of them"),
-    Option("processes", whole(1), example=2, about="with it: how many there are"),
-    Option("process", whole(0), example=0, about="and the number of this one, from 0"),
-)
 # fmt: on
 
 
@@ -259,10 +264,9 @@ GROUPS = (
     Group("data", _DATA, "the columns to use, and what is public about them"),
     Group("privacy", (*PRIVACY, _NOT_PRIVATE), "what the result may reveal of a person"),
     Group("declared", DECLARED, "what the certificate says in your words, signed and not checked"),
-    Group("ledger", _LEDGER, "for more than one fit on the same people"),
+    Group("ledger", LEDGER, "for more than one fit on the same people"),
     Group("motion", MOTION, "how people move, which costs no privacy"),
     Group("output", _OUTPUT, "what to write"),
-    Group("several processes", _PROCESSES, "each with records of other people"),
     Group("advanced", ADVANCED, "chosen from public and released numbers where left out"),
 )
 OPTIONS = {option.name: option for group in GROUPS for option in group.options}

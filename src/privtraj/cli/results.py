@@ -137,7 +137,7 @@ def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[s
 
 @shared.command(
     *(MODEL, changed("out", "page to write: .html", short="-o")),
-    *writing(),
+    *(changed("title", "name of the page", otherwise="the declared one"), *writing()),
 )
 def report(args: argparse.Namespace, console: Console) -> None:
     """Write a model as one page to look at in a browser; costs no privacy.
@@ -152,7 +152,8 @@ def report(args: argparse.Namespace, console: Console) -> None:
     model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 
-    write_report(model, args.out, force=args.force, progress=console.progress("fits made again"))
+    done = console.progress("fits made again")
+    write_report(model, args.out, force=args.force, title=args.title or "", progress=done)
     values = {"model": str(args.model), "private": model.certificate.private}
     values["out"] = console.wrote(args.out)
     text = f"Written: {args.out}\nTo look at it, open {args.out} in a browser"
@@ -176,8 +177,6 @@ _COMPARED = (
 )
 _SCORES = (
     changed("out", "write everything as .json, which is not for release", needed=""),
-    Option("report", FILE,
-           "write a .html page of real beside synthetic people; holds raw data, not for release"),
     *writing(),
 )
 # fmt: on
@@ -193,16 +192,13 @@ def evaluate(args: argparse.Namespace, console: Console) -> None:
     examples:
       privtraj evaluate growth.privtraj clinic.csv --out scores.json
       privtraj evaluate growth.privtraj clinic.csv --holdout others.csv --person id
-      privtraj evaluate growth.privtraj clinic.csv --report compare.html
 
     The result compares with raw data: it is not private, and not for release.
     """
     read = ("model", "table", "holdout")
-    shared.check_files(args, *read, out=(".json",), report=(".html",))
+    shared.check_files(args, *read, out=(".json",))
     from privtraj.metrics import evaluation as compared
-    from privtraj.metrics.records import read_records
     from privtraj.model.model import load
-    from privtraj.report.comparison import comparison
 
     model = load(args.model)
     chosen = {name: getattr(args, name) for name in ("holdout", "person", "n", "seed")}
@@ -217,10 +213,6 @@ def evaluate(args: argparse.Namespace, console: Console) -> None:
     if args.out is not None:
         text = json.dumps(values, indent=1, allow_nan=False) + "\n"
         values["out"] = console.write(text, args.out, args.force)
-    if args.report is not None:
-        records = read_records(args.table, model, args.person, chosen["csv"])
-        comparison(model, found, records).write(args.report, args.force)
-        values["report"] = console.wrote(args.report)
     text = str(found)
     if console.written:
         text += f"\n\nWritten, and not for release: {', '.join(map(str, console.written))}"

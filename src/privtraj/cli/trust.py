@@ -249,8 +249,7 @@ _ATTACK = (
 )
 _FOUND = (
     changed("out", "write the result as .json", needed=""),
-    Option("plot", FILE, "draw what was found: .png, .pdf or .svg"),
-    *writing("replace existing files"),
+    *writing(),
 )
 # fmt: on
 _CLAIM = (*budget(), OPTIONS["adjacency"], OPTIONS["measure"])
@@ -267,7 +266,7 @@ def audit(args: argparse.Namespace, console: Console) -> int:
     No data of yours are needed or read.
 
     examples:
-      privtraj audit --epsilon 1 --delta 1e-5 --plot audit.png
+      privtraj audit --epsilon 1 --delta 1e-5 --out audit.json
       privtraj audit --epsilon 4 --measure gradients --runs 4000 --out audit.json
       privtraj audit --epsilon 1 --canary all
 
@@ -284,8 +283,7 @@ def audit(args: argparse.Namespace, console: Console) -> int:
 
     check_budget(args.epsilon, args.delta)
     check_confidence(args.confidence)
-    shared.check_files(args, out=(".json",), plot=shared.PICTURES)
-    from privtraj import plot
+    shared.check_files(args, out=(".json",))
     from privtraj.audit import attack
     from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -298,9 +296,6 @@ def audit(args: argparse.Namespace, console: Console) -> int:
     if args.out is not None:
         text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
         values["out"] = console.write(text, args.out, args.force)
-    if args.plot is not None:
-        plot.save_figure(plot.audit(result), args.plot, args.force)
-        values["plot"] = console.wrote(args.plot)
     written = (f"Written: {path}" for path in console.written)
     console.result(values, "\n".join([str(result), *written]))
     return VIOLATED if result.violated else 0

@@ -21,7 +21,16 @@ from typing import Any
 import numpy as np
 
 from privtraj.base.errors import Arg, InputError, either, is_number, is_whole, listed
-from privtraj.columns.kinds import KINDS, Boolean, Category, Column, Date, Number, Ordered
+from privtraj.columns.kinds import (
+    KINDS,
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Number,
+    Ordered,
+    kind_of,
+)
 
 _DATES = (dt.date, np.datetime64)  # a datetime is a date
 
@@ -133,14 +142,15 @@ def _of_words(name: str, words: Mapping[str, Any]) -> Column:
     kind = words.pop("kind", "category" if "values" in words else "number")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"the kind of '{name}' must be {either(KINDS)}")
-    settings = [one for one in fields(KINDS[kind]) if one.init and one.name != "name"]
+    made = kind_of(kind, words)
+    settings = [one for one in fields(made) if one.init and one.name != "name"]
     unknown = words.keys() - {one.name for one in settings}
     if unknown:
         raise InputError(f"'{name}' has {listed(sorted(unknown))}, which no {kind} has: remove it")
     needed = [one.name for one in settings if one.default is MISSING]
     if not words.keys() >= set(needed):
         raise InputError(f"'{name}' needs {listed(sorted(needed))}, which are public")
-    return KINDS[kind](**words, name=name)
+    return made(**words, name=name)
 
 
 def _pair(name: str, pair: Any, kind: Callable[[Any], Any] = lambda end: end) -> tuple[Any, Any]:

@@ -1,6 +1,7 @@
 """What a column is: its public domain, and its place in the unit interval.
 
     Number, Integer, Date         values in [low, high]; values outside are clamped
+    LogNumber                     the same by ratios: its axis is the logarithm
     Angle                         values on a circle; what is beyond the period begins again
     Category, Ordered, Boolean    one of the declared values
 
@@ -19,7 +20,7 @@ distances in the cube. Another kind of column is another class here, and one mor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import filterfalse
@@ -33,7 +34,7 @@ from privtraj.base import space
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, first_few, is_number
 from privtraj.columns.cells import MISSING, cases, key_of
-from privtraj.columns.precision import DEGREES, in_steps, is_degrees, usual_step
+from privtraj.columns.precision import DEGREES, SHARE, in_steps, is_degrees, usual_step
 
 LONGEST_NAME = 1000  # letters of a column's name in a model, and of a value of a category
 MOST_LEVELS = 10_000  # of a category: a table of two such columns is more than anybody counts
@@ -48,7 +49,8 @@ class Axis:
     """The geometry of a column, for values of any shape in the units of a table, or in levels.
 
     name: of the column.  missing: whether records may lack it.  fixed: whether it never changes
-    along a path.  of: the column that this one is made of, if it is in no table.  levels: C of a
+    along a path.  missing_codes: numbers that stand for a missing value, such as -99.
+    of: the column that this one is made of, if it is in no table.  levels: C of a
     category, 0 of a number.  ordered: whether neighbouring levels are near each other.
     domain: the ends of the unit interval, in the units of a coordinate.  span: the ends of the
     values that a table has.  farthest: the largest difference between two of them.  facts: the
@@ -59,6 +61,7 @@ class Axis:
     name: str
     missing: bool
     fixed: bool
+    missing_codes: tuple[float, ...] = ()
     of = ""
     levels: int = 0
     ordered = False
@@ -85,7 +88,11 @@ class Axis:
 
     def value(self, *coordinates: Floats) -> Floats:
         """The values of a table that have these coordinates."""
-        return coordinates[0]
+        return self.in_table(coordinates[0])
+
+    def in_table(self, coordinate: Floats) -> Floats:
+        """The value that has this coordinate, where one axis is enough."""
+        return coordinate
 
     @property
     def more(self) -> tuple[Column, ...]:
@@ -113,6 +120,11 @@ class Axis:
         for word in ("missing", "fixed"):
             if not isinstance(getattr(self, word), bool):
                 raise InputError(f"{word} of {self._called} must be true or false")
+        codes: Any = self.missing_codes
+        if not (isinstance(codes, list | tuple) and all(map(is_number, codes))):
+            raise InputError(f"missing_codes of {self._called} must be a list such as [-99, 999]")
+        if codes:
+            object.__setattr__(self, "missing_codes", tuple(map(float, codes)))
 
     def _lie(self, low: float, high: float, **otherwise: Any) -> None:
         """Between these ends, as are all values unless somebody says otherwise."""
@@ -130,13 +142,15 @@ class Axis:
 
     def public_inputs(self) -> Any:
         """All that is declared, as a certificate has it; of a plain number its bounds."""
-        if self.kind == "number" and not (self.missing or self.fixed):
+        if type(self) is Number and not (self.missing or self.fixed or self.missing_codes):
             return list(self.facts.values())
         public = {"kind": self.kind, **self.facts}
         if self.missing:
             public["missing"] = True
         if self.fixed:
             public["fixed"] = True
+        if self.missing_codes:
+            public["missing_codes"] = list(self.missing_codes)
         return public
 
     def __str__(self) -> str:
@@ -159,6 +173,7 @@ class Number(Axis):
     name: str = ""
     missing: bool = False
     fixed: bool = False
+    missing_codes: tuple[float, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -180,11 +195,17 @@ class Number(Axis):
         lacks = Flag(name=f"{self.name} missing", of=self.name, fixed=self.fixed)
         return (lacks,) if self.missing else ()
 
+    def without_codes(self, values: Floats) -> Floats:
+        """Values (n,) of a table, NaN where a code says that they are missing."""
+        if not self.missing_codes:
+            return values
+        return np.where(np.isin(values, self.missing_codes), np.nan, values)
+
     def coordinates(self, values: Floats) -> tuple[Floats, ...]:
         return (values, np.isnan(values).astype(np.float64)) if self.missing else (values,)
 
     def value(self, *coordinates: Floats) -> Floats:
-        values = coordinates[0]
+        values = self.in_table(coordinates[0])
         return np.where(coordinates[-1] == 1, np.nan, values) if self.missing else values
 
     @property
@@ -196,6 +217,61 @@ class Number(Axis):
     def written(self, values: Floats, step: float | None = None) -> Floats:
         """Values as tables have them, in steps and inside the bounds; any shape."""
         return in_steps(values, self.step if step is None else step, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class LogNumber(Number):
+    """Numbers of which ratios matter: 1 and 10 are as far apart as 10 and 100.
+
+    The axis is y = log(v + offset), from log(low + offset) to log(high + offset). A cell is then so
+    many per cent wide, where equal cells of a skewed number would have nearly everybody in one.
+    offset: what is added, above -low; for numbers that may be 0, about the least that matters.
+    """
+
+    offset: float = 0.0
+    scale: str = "log"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale != "log":
+            raise InputError(f"the scale of {self._called} must be 'log', or be left out")
+        if not (is_number(self.offset) and abs(self.offset) < np.inf):
+            raise InputError(f"the offset of {self._called} must be a number")
+        if not (0 < self.low + self.offset < self.high + self.offset < np.inf):
+            raise InputError(
+                f"{self._called} on a log scale must have bounds above 0: raise the lower one, or "
+                "declare an offset that is added first"
+            )
+        ends = np.log([self.low + self.offset, self.high + self.offset]).tolist()
+        facts = {**self.facts, "scale": self.scale} | (
+            {"offset": self.offset} if self.offset else {}
+        )
+        self._lie(*ends, span=(float(self.low), float(self.high)), facts=facts)
+
+    def coordinates(self, values: Floats) -> tuple[Floats, ...]:
+        _, *missing = super().coordinates(values)
+        return np.log(np.clip(values, self.low, self.high) + self.offset), *missing
+
+    def in_table(self, coordinate: Floats) -> Floats:
+        return np.clip(np.exp(coordinate) - self.offset, self.low, self.high)
+
+    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
+        """The logarithm of their ratio."""
+        return Axis.difference(self, *(self.coordinates(np.asarray(v))[0] for v in (start, end)))
+
+    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
+        way = np.asarray(share) * self.difference(start, end)
+        return self.in_table(self.coordinates(np.asarray(start))[0] + way)
+
+    @property
+    def step(self) -> float:
+        """About a per cent of the least value."""
+        return usual_step(0.0, (self.low + self.offset) / (100 * SHARE))
+
+    @property
+    def _shown(self) -> str:
+        more = f", offset {self.offset:g}" if self.offset else ""
+        return f"in [{self.low:g}, {self.high:g}] (log scale{more})"
 
 
 @dataclass(frozen=True)
@@ -234,6 +310,8 @@ class Date(Number):
     days: bool = False
 
     def __post_init__(self) -> None:
+        if self.missing_codes:
+            raise InputError(f"{self._called} has no missing_codes, which are numbers: remove them")
         for end in ("low", "high"):
             value = getattr(self, end)
             if not is_number(value):
@@ -278,10 +356,15 @@ class Angle(Number):
     period: float = field(kw_only=True)
 
     def __init__(
-        self, period: float, name: str = "", missing: bool = False, fixed: bool = False
+        self,
+        period: float,
+        name: str = "",
+        missing: bool = False,
+        fixed: bool = False,
+        missing_codes: tuple[float, ...] = (),
     ) -> None:
         object.__setattr__(self, "period", period)
-        super().__init__(0.0, period, name, missing, fixed)
+        super().__init__(0.0, period, name, missing, fixed, missing_codes=missing_codes)
 
     def __post_init__(self) -> None:
         Axis.__post_init__(self)
@@ -487,6 +570,11 @@ KINDS: dict[str, type[Number] | type[Category]] = {
 """By the name that files and the command line know them by."""
 
 
+def kind_of(word: str, settings: Collection[str]) -> type[Number] | type[Category]:
+    """The class of a column of this kind that has these settings."""
+    return LogNumber if word == Number.kind and "scale" in settings else KINDS[word]
+
+
 def of_tables(columns: Sequence[Column]) -> tuple[Column, ...]:
     """The columns that a table has: all but those that are made of others."""
     return tuple(filterfalse(attrgetter("of"), columns))
@@ -497,13 +585,16 @@ def to_dict(column: Column) -> dict[str, Any]:
     settings = {one.name: getattr(column, one.name) for one in fields(column) if one.init}
     if isinstance(column, Category):
         settings["values"] = list(column.values)
+    elif not column.missing_codes:
+        del settings["missing_codes"]
     return {"kind": column.kind, **settings}
 
 
 def from_dict(written: dict[str, Any]) -> Column:
     """The column of a model file; refuses what is none."""
     settings = dict(written)
-    kind = (KINDS | {Flag.kind: Flag, Sine.kind: Sine})[settings.pop("kind")]
+    word = settings.pop("kind")
+    kind = {Flag.kind: Flag, Sine.kind: Sine}.get(word) or kind_of(word, settings)
     types: dict[str, Any] = {"missing": bool, "fixed": bool, "days": bool, "name": str, "of": str}
     types["other"] = str | None
     if not all(isinstance(settings[word], types.get(word, object)) for word in settings):
@@ -605,7 +696,7 @@ def encoded(columns: Sequence[Column], values: Floats) -> Floats:
 def decoded(columns: Sequence[Column], coordinates: Floats) -> Floats:
     """The values (..., e) of a table that have coordinates (..., d), NaN where missing."""
     known = of_tables(columns)
-    if len(known) == len(columns):
+    if len(known) == len(columns) and all(one.domain == one.span for one in known):
         return coordinates
     behind, values = len(known), []
     for k, column in enumerate(known):

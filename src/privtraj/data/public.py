@@ -15,7 +15,7 @@ from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, either, is_whole
 from privtraj.base.space import TimeAxis, moment
 from privtraj.columns.declared import declared_columns
-from privtraj.columns.kinds import LONGEST_NAME, Column, of_tables
+from privtraj.columns.kinds import LONGEST_NAME, Column, LogNumber, of_tables
 from privtraj.columns.precision import spread_times
 from privtraj.data.dialect import DATE, NUMBER, PLAIN, TEXT, CellKind, Dialect
 from privtraj.domain.domain import Domain
@@ -114,6 +114,11 @@ class PublicInputs:
             )
         if self.domain is not None:
             where = Domain.read(self.domain).of_features(self.names)
+            for column in self.asked:
+                if column.name in (where.x, where.y) and isinstance(column, LogNumber):
+                    raise InputError(
+                        f"'{column.name}' is a place in the domain, so it cannot have a log scale"
+                    )
             where.ground(self.names, np.array([column.domain for column in self.columns]))
             object.__setattr__(self, "domain", where)
 

@@ -11,15 +11,14 @@ time range are required and never inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import formats, processes
 from privtraj.base.arrays import Floats, frozen
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import TimeAxis, as_user_times, written_times
@@ -224,6 +223,17 @@ class Snapshots:
         """What a ledger recognises the data by; as sensitive as they are."""
         return self._rows.digest
 
+    def hashed_people(self, hashed: Callable[[bytes], bytes]) -> Iterator[list[bytes]]:
+        """Hashes of the identifiers of all who have a record here, so many at a time."""
+        rows: Any = self._rows
+        for some in rows.identifiers():
+            yield list(map(hashed, some))
+
+    def without_people(self, hashed: Callable[[bytes], bytes], gone: Container[bytes]) -> Snapshots:
+        """Without the records of people with these hashes."""
+        rows: Any = self._rows
+        return replace(self, _rows=rows.without(lambda one: hashed(one) in gone))
+
     @property
     def n_times(self) -> int:
         """T, the number of times of interest."""
@@ -281,9 +291,6 @@ class Snapshots:
         box = ", ".join(map(str, self.declared))
         return f"Snapshots({self.time_name} from {first} to {last}; {box})"
 
-    def _repr_html_(self) -> str:
-        return formats.card(self)
-
 
 def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
     """The records, left in the database that holds them where that is possible."""
@@ -300,11 +307,10 @@ def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by
             check_same_kind(unread.reads_as == DATE, public.axis.datetime, unread.name)
         raise unread
     if remote is not None:
-        if not processes.several():  # several processes compare their people, and so need them
-            from privtraj.data import sql_rows  # which needs Ibis
+        from privtraj.data import sql_rows  # which needs Ibis
 
-            rows = sql_rows.rows_of(remote, public)
-            if rows is not None:
-                return rows
+        rows = sql_rows.rows_of(remote, public)
+        if rows is not None:
+            return rows
         table = remote.read()
     return rows_of(Records.of_table(table, public), public)

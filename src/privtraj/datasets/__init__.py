@@ -1,4 +1,4 @@
-"""Data to try things on: simulated records, and loaders for pen strokes that take a path."""
+"""Data to try things on: simulated records."""
 
 import lazy_loader
 

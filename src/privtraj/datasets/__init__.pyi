@@ -18,7 +18,6 @@ from .plane import BranchingPopulation as BranchingPopulation
 from .plane import branching_population as branching_population
 from .plane import one_snapshot_each as one_snapshot_each
 from .plane import process_paths as process_paths
-from .plane import strokes as strokes
 from .plane import three_modes as three_modes
 from .plane import three_modes_centres as three_modes_centres
 from .plane import three_modes_paths as three_modes_paths

@@ -22,6 +22,7 @@ from privtraj.base.space import hat_functions, unit_time
 from privtraj.domain.walking import within
 from privtraj.measures.base import (
     HEAD_COUNT,
+    NOT_COUNTED,
     Fit,
     Marginals,
     Measure,
@@ -54,7 +55,6 @@ from privtraj.measures.windows import (
     FEWEST_WINDOWS,
     LISTED,
     LISTED_SHARE,
-    MOST_LISTED,
     MOST_LOOKED,
     MOTION,
     MOTION_SHARE,
@@ -63,6 +63,7 @@ from privtraj.measures.windows import (
     Resolution,
     even_windows,
     look_at_motion,
+    may_be_listed,
     moments_of,
 )
 from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
@@ -108,6 +109,7 @@ class Measured(NamedTuple):
     worth: float
     steps: int = 0
     cells_per_side: int | None = None
+    counted: Floats = NOT_COUNTED
 
 
 class Numbers(Measure):
@@ -165,8 +167,7 @@ class Numbers(Measure):
         if self.seeks_subspace or recipe.subspace != "auto":
             moments = list(self._moment_events(public, recipe).values())
         shares: dict[str, float] = {}
-        listed, times = public.axis.declared, len(public.axis.times)
-        if recipe.windows != "bins" and listed and times <= MOST_LISTED:
+        if recipe.windows != "bins" and may_be_listed(public.axis):
             shares[LISTED] = LISTED_SHARE
         if recipe.windows == "auto" and (d <= MOST_LOOKED or moments):
             shares[MOTION] = MOTION_SHARE
@@ -223,7 +224,7 @@ class Numbers(Measure):
         unit = reference.within(scale)
         along = unit if subspace is None else USUAL  # in the cube of what was measured
         still = np.array(public.axes.fixed) if subspace is None else None
-        marginals, knots = _through_windows(cloud.marginals, windows, task, along, still)
+        marginals, knots = through_windows(cloud.marginals, windows, task, along, still)
         if subspace is not None:
             marginals, knots = lifted(subspace, marginals, knots, times, along, task.rng)
         if public.plot is not None:
@@ -254,6 +255,7 @@ class Numbers(Measure):
             cloud.worth,
             {"measure": self.name, "steps": cloud.steps, "cells_per_side": cloud.cells_per_side},
             told,
+            cloud.counted if subspace is None else NOT_COUNTED,
         )
 
     def _looked(self, guard: Guard, task: Task) -> View:
@@ -286,7 +288,7 @@ class Numbers(Measure):
         return View(part, guard, windows, spectrum, subspace)
 
 
-def _through_windows(
+def through_windows(
     marginals: Marginals,
     windows: Resolution,
     task: Task,

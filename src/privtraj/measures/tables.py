@@ -43,10 +43,10 @@ from privtraj.measures.products import Problem, Target, drawn, fitted
 from privtraj.measures.windows import (
     LISTED,
     LISTED_SHARE,
-    MOST_LISTED,
     Ends,
     Resolution,
     even_windows,
+    may_be_listed,
     moments_of,
 )
 from privtraj.privacy import noise
@@ -101,8 +101,7 @@ class Tables(Measure):
 
     def plan(self, public: Public, recipe: Recipe) -> BudgetPlan:
         person, first = public.shape.person.in_slabs(), []  # a person's records may meet in tables
-        listed, times = public.axis.declared, len(public.axis.times)
-        if recipe.windows != "bins" and listed and times <= MOST_LISTED:
+        if recipe.windows != "bins" and may_be_listed(public.axis):
             look = counts_event(recipe, LISTED_SHARE, LISTED, person)
             first = [look] if look.epsilon > noise.EPSILON_RANGE[0] else []
         budget = recipe.epsilon, recipe.delta, recipe.adjacency

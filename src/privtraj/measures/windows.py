@@ -170,6 +170,11 @@ class Resolution(Slabs):
         return f"{windows}; people are {people}"
 
 
+def may_be_listed(axis: TimeAxis) -> bool:
+    """Whether people may be at the times of interest alone, so that it is worth asking."""
+    return axis.declared and len(axis.times) <= MOST_LISTED
+
+
 def moments_of(
     guard: Guard, axis: TimeAxis, event: LaplaceCounts | None, whole_bins: bool
 ) -> tuple[Floats, bool, int]:
@@ -340,26 +345,22 @@ def choose_windows(
     best, least = None, np.inf
     for wanted in np.unique(np.minimum(numbers, most)).astype(int).tolist():
         windows = windows_of(clock, wanted)
-        hidden, likely = hidden_motion(motions, moments, windows, variance)
+        hidden = unseen(motions.squares, moments, windows, variance)
         noise = (windows[-1] + 1) * per_window
         loss = float(motions.chances @ np.sqrt(hidden + noise))
         if loss < least:
-            mean = float(motions.chances @ hidden)
-            best, least = WindowChoice(windows, mean, noise, variance, likely), loss
+            best, least = (windows, noise, hidden), loss
     assert best is not None
-    return best
+    windows, noise, hidden = best
+    mean = float(motions.chances @ hidden)
+    return WindowChoice(windows, mean, noise, variance, likely(hidden, motions.chances))
 
 
-def hidden_motion(
-    motions: Motions, moments: Floats, window_of_moment: Ints, variance: float
-) -> tuple[Floats, Floats]:
-    """Squared W2 (H,) that the windows hide of each motion, no more than the variance of the
-    people, and its quantiles `LIKELY`."""
-    hidden = unseen(motions.squares, moments, window_of_moment)
-    hidden = variance * hidden / (variance + hidden)
+def likely(hidden: Floats, chances: Floats) -> Floats:
+    """The quantiles `LIKELY` of values (H,) that have these chances."""
     order = np.argsort(hidden)
-    below = np.cumsum(motions.chances[order]) - motions.chances[order] / 2
-    return hidden, np.interp(LIKELY, below, hidden[order])
+    below = np.cumsum(chances[order]) - chances[order] / 2
+    return np.interp(LIKELY, below, hidden[order])
 
 
 def hidden_unlooked(moments: int, windows: int) -> Floats:
@@ -367,7 +368,7 @@ def hidden_unlooked(moments: int, windows: int) -> Floats:
     when, bins = np.linspace(0, 1, moments), even_windows(moments, min(moments, LOOK_BINS))
     nothing = Look(np.zeros((1, int(bins[-1]) + 1)), np.full(1, 1e6), 1.0, USUAL_VARIANCE)
     motions, of_moment = possible_motions(nothing, when, bins), even_windows(moments, windows)
-    return hidden_motion(motions, when, of_moment, USUAL_VARIANCE)[1]
+    return likely(unseen(motions.squares, when, of_moment, USUAL_VARIANCE), motions.chances)
 
 
 def even_motion(motion: Floats, moments: Floats) -> Floats:
@@ -394,9 +395,10 @@ def windows_of(clock: Floats, windows: int) -> Ints:
     return np.unique(numbers, return_inverse=True)[1]
 
 
-def unseen(motion: Floats, moments: Floats, window_of_moment: Ints) -> Floats:
-    """tr(R Q R') / M (...) of motions Q (..., M, M): mean square of what the curves through the
-    means of windows do not show."""
+def unseen(motion: Floats, moments: Floats, window_of_moment: Ints, variance: float) -> Floats:
+    """Squared W2 (...) that windows hide of motions Q (..., M, M): v h / (v + h), which is no more
+    than the variance v of the people, of h = tr(R Q R') / M, the mean square of what the curves
+    through the means of windows do not show."""
     windows, count = window_of_moment[-1] + 1, len(moments)
     if windows == count:
         return np.zeros(motion.shape[:-2])
@@ -406,7 +408,7 @@ def unseen(motion: Floats, moments: Floats, window_of_moment: Ints) -> Floats:
     normal = in_window.T @ in_window + penalty(windows + 1, HIDDEN_BENDING, ACTION)
     rest = np.eye(count) - basis @ np.linalg.solve(normal, in_window.T) @ means  # R
     hidden: Floats = np.maximum(np.tensordot(motion, rest.T @ rest, 2) / count, 0.0)
-    return hidden
+    return variance * hidden / (variance + hidden)
 
 
 def window_means(window_of_moment: Ints) -> Floats:

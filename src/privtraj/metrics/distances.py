@@ -1,10 +1,8 @@
-"""Distances between clouds of people and between their paths: exact optimal transport, a time left
-out, and how well a classifier tells two crowds apart."""
+"""Distances between clouds of people and between their paths: exact optimal transport, and how well
+a classifier tells two crowds apart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,14 +13,12 @@ from privtraj.columns.kinds import Axes, Category, of_tables
 from privtraj.metrics.columns import Meaning, known_columns, numbers_alone, one_hot
 from privtraj.metrics.registry import (
     MOST,
-    cloud,
     cloud_metric,
     each_time,
     on_all_cores,
     pair,
     partial_paths,
     path_metric,
-    reading_times,
 )
 
 Cost = Literal["euclidean", "sqeuclidean"]
@@ -155,66 +151,6 @@ def randomly_coupled(paths: Any, *, seed: int = 0) -> Floats:
     return array
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """W2 to the people at a time that was left out: of the prediction (value), of the real people
-    at the neighbouring times, and of the displacement interpolation of these (midpoint)."""
-
-    time: float
-    value: float
-    previous: float
-    next: float
-    midpoint: float
-
-
-def held_out_w2(
-    prediction: Any,
-    clouds: Sequence[Any],
-    times: Any,
-    left_out: int,
-    *,
-    n: int = 1000,
-    seed: int = 0,
-) -> HeldOut:
-    """Score a prediction of the people at times[left_out], an interior time.
-
-    prediction: cloud (k, d), or a model that was fitted without that time (anything with `sample`),
-    of which n people are drawn.  clouds: T clouds of real people.  times: (T,) increasing.
-    """
-    at = reading_times(times, len(clouds), "cloud")
-    if not 0 < left_out < len(at) - 1:
-        raise InputError("only a time between the first and the last can be left out")
-    if hasattr(prediction, "sample"):
-        when = np.asarray(times)[left_out : left_out + 1]  # as given: numbers or dates
-        drawn = prediction.sample(n, when, seed=seed).values[:, 0]
-        prediction = drawn[~np.isnan(drawn).any(axis=1)]  # who is there
-    before, here, after = (cloud(clouds[left_out + step]) for step in (-1, 0, 1))
-    share = (at[left_out] - at[left_out - 1]) / (at[left_out + 1] - at[left_out - 1])
-    middle = displacement_interpolation(before, after, float(share))
-    return HeldOut(
-        time=float(at[left_out]),
-        value=wasserstein2(prediction, here),
-        previous=wasserstein2(before, here),
-        next=wasserstein2(after, here),
-        midpoint=float(np.sqrt(weighted_cost(*middle, *distinct(here), "sqeuclidean"))),
-    )
-
-
-def displacement_interpolation(a: Any, b: Any, share: float) -> tuple[Floats, Floats]:
-    """The points (1 - s) x + s y and masses of the optimal plan between clouds (n, d), (k, d).
-
-    s = share: 0 is a, 1 is b, 1/2 their midpoint in W2. At most n + k - 1 points; masses sum to 1.
-    """
-    import ot
-
-    if not 0 <= share <= 1:
-        raise InputError("the share of the way must lie between 0 and 1")
-    (x, mass), (y, other) = map(distinct, pair(a, b))
-    plan = ot.emd(mass, other, ot.dist(x, y), numItermax=5_000_000)
-    i, j = np.nonzero(plan)
-    return (1 - share) * x[i] + share * y[j], plan[i, j] / plan[i, j].sum()
-
-
 @cloud_metric("auc", "classifier AUC", better="0.5")
 def two_sample_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning = None) -> float:
     """How well a classifier tells them apart: its AUC on synthetic and real people (n, d), (k, d),
@@ -256,16 +192,6 @@ def two_sample_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning
         ranks = rankdata(features[~seen] @ weights)[positive].sum() - count * (count + 1) / 2
         aucs.append(ranks / (count * (len(positive) - count)))
     return float(np.mean(aucs))
-
-
-@path_metric("path_auc", "classifier AUC of paths", better="0.5")
-def path_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning = None) -> float:
-    """How well a classifier tells whole paths apart: `two_sample_auc` of paths (n, T, d) and
-    (k, T, d), each a point of T d features."""
-    if columns is not None:
-        known = known_columns(columns, real.shape[2])
-        synthetic, real = one_hot(synthetic, known), one_hot(real, known)
-    return two_sample_auc(as_points(synthetic), as_points(real), seed=seed)
 
 
 def _features(points: Floats, rng: np.random.Generator) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from privtraj.metrics.columns import (
 )
 from privtraj.metrics.movement import Ground, ground
 from privtraj.metrics.people import Worth, worth, worth_interval
-from privtraj.metrics.records import Memorisation, Records, Repeated
+from privtraj.metrics.records import Memorisation, Records
 from privtraj.metrics.table import Score, cloud_scores, layout, path_scores, uniform_like
 
 if TYPE_CHECKING:
@@ -56,16 +56,14 @@ class Evaluation:
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
     path_scores: tuple[Score, ...] = ()
-    path_memorisation: Memorisation | None = None
-    repeated: Repeated | None = None
     columns: ColumnScores | None = None
     ground: Ground | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, None for what is not a number."""
         limits = {"floor": self.worth_floor, "ceiling": self.worth_ceiling}
-        names = ("scores", "memorisation", "path_scores", "path_memorisation", "repeated")
-        found = {name: getattr(self, name) for name in (*names, "columns", "ground", "notes")}
+        names = ("scores", "memorisation", "path_scores", "columns", "ground", "notes")
+        found = {name: getattr(self, name) for name in names}
         worth = {**asdict(self.worth), **limits}
         return _plain({"notice": NOTICE, **self.settings, "worth": worth, **found})
 
@@ -83,20 +81,14 @@ class Evaluation:
         if self.path_scores:
             head = f"Whole paths at {len(s['path_times'])} times"
             parts.append(f"{head}\n{layout(self.path_scores)}")
-        if self.repeated is not None:
-            parts.append(
-                "Correlation of a person's values at two records, "
-                f"{self.repeated.pairs} pairs of {self.repeated.people} people\n"
-                f"{self.repeated}\n\n{layout([self.repeated.score])}"
-            )
         parts.append("\n".join(self._sentences()))
         return "\n\n".join(parts)
 
     def _sentences(self) -> list[str]:
         w = self.worth
         coupled = fitted = ""
-        if self.path_scores or self.repeated:
-            coupled = "; for path W2, movement and persistence, true marginals coupled at random"
+        if self.path_scores:
+            coupled = "; for path W2 and movement, true marginals coupled at random"
         if self.settings["floor"] != _FRESH:
             fitted = " If these people were fitted it is too high, by their luck: give a hold-out."
         lines = [
@@ -107,15 +99,14 @@ class Evaluation:
             "ten): as far from the population as the raw records of so many. That is about "
             f"positions, not about shares of categories, correlations or paths.{fitted}",
         ]
-        for what, copies in (("records", self.memorisation), ("paths", self.path_memorisation)):
-            if copies is not None:
-                median = f"median distance {copies.ratio:.3g} times that of other real people; "
-                if math.isnan(copies.ratio):
-                    median = "most real people have a twin, so the median distance says nothing; "
-                lines.append(
-                    f"Nearest real {what}: {median}{copies.share_close:.1%} are as close as the "
-                    f"closest {copies.share_expected:.1%} of other real people."
-                )
+        copies = self.memorisation
+        median = f"median distance {copies.ratio:.3g} times that of other real people; "
+        if math.isnan(copies.ratio):
+            median = "most real people have a twin, so the median distance says nothing; "
+        lines.append(
+            f"Nearest real records: {median}{copies.share_close:.1%} are as close as the "
+            f"closest {copies.share_expected:.1%} of other real people."
+        )
         if self.ground is not None:
             lines.append(str(self.ground))
         if self.columns is not None:
@@ -143,7 +134,7 @@ def evaluate(
     table, holdout: files or tables with the model's columns; the hold-out holds other people, who
     were not in the fit. Without it, half of the table's people stand in for it, and the other half
     is what everything is compared with.  person: column that says whose record it is, for scores of
-    whole paths and of pairs of records.  csv: how CSV files are written, as `Snapshots.from_table`
+    whole paths.  csv: how CSV files are written, as `Snapshots.from_table`
     has it.  Everything is in shares of the model's box. The same seed gives the same result.
     """
 
@@ -161,7 +152,7 @@ def evaluate(
             f"no time of the table has {LEAST} people to compare with and {LEAST} for the floor: "
             "give more records"
         )
-    readings, values = _readings(model, reference, n, seed)
+    values = _readings(model, reference, n, seed)
     # everybody is read, for all times, at one of the quantiles
     drawn = values[np.arange(n), :, np.random.default_rng(seed).permutation(n) % _READINGS]
     real, others = ([side.clouds()[i] for i in kept] for side in (reference, fresh))
@@ -177,11 +168,6 @@ def evaluate(
     if person is not None:
         part = within(_VALUED, _WALKED)
         paths, path_times = _path_results(drawn, model, reference, fresh, seed, part)
-        if axes.numbers.any():
-            names = [c.name for c, number in zip(columns, axes.numbers, strict=True) if number]
-            both = [replace(r, points=numbers_alone(r.points, columns)) for r in (reference, fresh)]
-            people = numbers_alone(values.reshape(n, len(readings), -1), columns)
-            paths["repeated"] = raw.compare_repeated(people, readings, both, names, model.datetime)
     within(0, 100)(1)
     when = written_times(model.numeric_times, model.datetime)
     times = [str(when[i]) for i in kept]
@@ -239,11 +225,9 @@ def _sides(
     return records, records, fresh
 
 
-def _readings(
-    model: TrajectoryModel, reference: Records, n: int, seed: int
-) -> tuple[Floats, Floats]:
-    """Times (T J,) near those of the model, when the real people are seen, and synthetic people
-    (n, T, J, d) at these, in the unit cube.
+def _readings(model: TrajectoryModel, reference: Records, n: int, seed: int) -> Floats:
+    """Synthetic people (n, T, J, d), in the unit cube, near the times of the model, when the real
+    people are seen.
 
     The records nearest to a time have times of their own: J quantiles of these are read. Where all
     records are at the model's times, so are they. Everybody is there all the time: who comes and
@@ -258,7 +242,7 @@ def _readings(
     ]
     at = np.concatenate(when)
     values = model.sample(n, times=as_user_times(at, model.datetime), seed=seed).values
-    return at, unit_points(values.reshape(n, len(when), _READINGS, -1), model.columns)
+    return unit_points(values.reshape(n, len(when), _READINGS, -1), model.columns)
 
 
 def _worth(
@@ -314,7 +298,6 @@ def _path_results(
     how: dict[str, Any] = {"columns": columns, "seed": seed, "progress": progress}
     fields = {
         "path_scores": tuple(path_scores(synthetic, real, fresh=others, times=when, **how)),
-        "path_memorisation": raw.path_memorisation(*_encoded([synthetic, real, others], columns)),
         "ground": ground(synthetic, real, columns, when, model.time_name, model.datetime),
     }
     return fields, times

@@ -1,10 +1,10 @@
-"""How people move: lengths, speeds and turns, changes of categories, who stays who, and, where
+"""How people move: lengths and speeds, changes of categories, who stays who, and, where
 coordinates are places, who is in which cell of a grid and for how long.
 
 Of paths (n, T, d), synthetic people first, real ones second. Distances are in shares of the box
 where `bounds` are given, so that features of different units count alike, in kilometres where
 `globe` says which of them are longitude and latitude, and in the data's units otherwise. A point
-that is nan marks absence: steps from or to it do not count, it ends a stay and is no visit, and a
+that is nan marks absence: steps from or to it do not count, it ends a stay, and a
 pair of times is judged by the people who are there at both. times: (T,) of the readings; 0, 1, ..,
 T - 1 unless given.
 
@@ -41,7 +41,7 @@ _STAY_BINS = 20  # of the time of a stay
 _MOVES: dict[str, Any] = {"coupled": True, "least_times": 2}
 _WITH_ABSENCE: dict[str, Any] = {**_MOVES, "absence": True}
 
-# Lengths, speeds and turns --------------------------------------------------------------------
+# Lengths and speeds ----------------------------------------------------------------------------
 
 
 def path_lengths(paths: Any, *, bounds: Any = None, globe: Globe | None = None) -> Floats:
@@ -80,23 +80,6 @@ def _steps(paths: Any, bounds: Any) -> Floats:
     return np.diff(points if bounds is None else to_unit(points, bounds), axis=1)
 
 
-def turning_angles(paths: Any, *, bounds: Any = None) -> Floats:
-    """Angles between one step and the next, 0 (straight on) to pi (back), at most n (T - 2).
-
-    Who stands still has no direction: the turns before and after a step of no length are left out.
-    With one feature the angles are 0 and pi.
-    """
-    steps = _steps(paths, bounds)
-    length = np.linalg.norm(steps, axis=2, keepdims=True)
-    moves = length > _STILL
-    ways = np.where(moves, steps, np.nan) / np.where(moves, length, 1.0)
-    before, after = ways[:, :-1], ways[:, 1:]
-    # Unlike the arccosine of their product this is exact for small angles.
-    apart, along = (np.linalg.norm(v, axis=2) for v in (after - before, after + before))
-    angles = 2 * np.arctan2(apart, along)
-    return angles[np.isfinite(angles)]
-
-
 @path_metric("length_ratio", "length ratio", better="1", **_WITH_ABSENCE)
 def length_ratio(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
     """How many times as far people travel: mean length of synthetic paths over that of real ones.
@@ -122,18 +105,6 @@ def speed_ratio(
 def fast_speed_ratio(synthetic: Any, real: Any, *, times: Any = None, bounds: Any = None) -> float:
     """How many times as fast they are when fast: `speed_ratio` of the 95 % quantiles."""
     return speed_ratio(synthetic, real, times=times, bounds=bounds, quantile=FAST)
-
-
-@path_metric("turning_w1", "turning W1", **{**_WITH_ABSENCE, "least_times": 3})
-def turning_w1(synthetic: Any, real: Any, *, bounds: Any = None) -> float:
-    """Difference of how sharply they turn: W1 between distributions of turning angles, over pi; 1
-    if all go straight on one side and back on the other, or if only one side turns at all."""
-    from scipy.stats import wasserstein_distance
-
-    ours, theirs = (turning_angles(paths, bounds=bounds) for paths in (synthetic, real))
-    if len(ours) == 0 or len(theirs) == 0:
-        return float(len(ours) != len(theirs))
-    return float(wasserstein_distance(ours, theirs) / np.pi)
 
 
 def _ratio(ours: float, theirs: float) -> float:
@@ -263,51 +234,12 @@ def autocorrelation(paths: Any, *, times: Any = None) -> Floats:
         return total / weight
 
 
-def rank_persistence(paths: Any, *, times: Any = None) -> Floats:
-    """`autocorrelation` of ranks among the people of a time, (T - 1, d): Spearman's correlation.
-
-    The last row is that of the first and the last time.
-    """
-    from scipy.stats import rankdata
-
-    ranks = rankdata(partial_paths(paths), axis=0, nan_policy="omit")
-    return autocorrelation(ranks, times=times)
-
-
 @path_metric("autocorrelation_error", "autocorrelation, largest error", **_WITH_ABSENCE)
 def autocorrelation_error(synthetic: Any, real: Any, *, times: Any = None) -> float:
     """Does a value last as long as for real people, at the worst lag: largest difference of
     `autocorrelation` over lags and features; 0 to 2."""
     gaps = np.abs(autocorrelation(synthetic, times=times) - autocorrelation(real, times=times))
     return float(np.nanmax(gaps)) if np.isfinite(gaps).any() else 0.0
-
-
-@path_metric("rank_persistence_error", "rank persistence error", **_WITH_ABSENCE)
-def rank_persistence_error(synthetic: Any, real: Any) -> float:
-    """Are the first at the beginning the first at the end: largest difference over features of
-    Spearman's correlation of the first and the last time; 0 to 2."""
-    sides = (rank_persistence(side[:, [0, -1]])[0] for side in (synthetic, real))
-    ours, theirs = map(np.nan_to_num, sides)
-    return float(np.abs(ours - theirs).max())
-
-
-def falling_share(paths: Any, feature: int, by: float, over: float, *, times: Any = None) -> float:
-    """Share of people whose feature falls by more than `by` within any `over` units of time.
-
-    Such as children who shrink. A person counts who has two readings that near each other:
-    x_i - x_j > by for some t_i < t_j <= t_i + over.
-    """
-    points = partial_paths(paths)
-    values, at = points[:, :, feature], reading_times(times, points.shape[1])
-    compared, falls = np.zeros((2, len(values)), dtype=bool)
-    for j in range(1, len(at)):
-        before = values[:, np.searchsorted(at, at[j] - over) : j]
-        drops = before - values[:, j : j + 1]
-        compared |= np.isfinite(drops).any(axis=1)
-        falls |= (drops > by).any(axis=1)
-    if not compared.any():
-        raise InputError("nobody has two readings within over: give a longer time")
-    return float(falls.sum() / compared.sum())
 
 
 # Places ---------------------------------------------------------------------------------------
@@ -367,19 +299,6 @@ def stays(paths: Any, *, times: Any = None, bounds: Any = None, cells: int | Non
     number = np.cumsum(begins) - 1
     length = np.bincount(number, np.tile(np.diff(edges), len(place))).astype(np.float64)
     return length[place[begins] >= 0]
-
-
-@path_metric("visits_jsd", "visits JSD", absence=True)
-def visits_jsd(synthetic: Any, real: Any, *, bounds: Any = None, cells: int | None = None) -> float:
-    """Difference of which cells people visit: JSD of the cells' shares of visitors, who count once
-    per cell; 0 to ln 2."""
-    visitors = []
-    for paths in (synthetic, real):
-        place, total = grid_cells(paths, bounds, cells)
-        who, when = np.nonzero(place >= 0)
-        visits = np.unique(place[who, when] + total * who)
-        visitors.append(np.bincount(visits % total, minlength=total))
-    return jensen_shannon(*visitors)
 
 
 def jensen_shannon(p: Any, q: Any) -> float:

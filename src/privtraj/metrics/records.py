@@ -1,44 +1,27 @@
-"""Raw records for an evaluation, which is never a release: read, looked through for copies, and
-paired where a person has several.
-
-Few people have a record at every time, but many may have two. Every pair of records of a person is
-one point of a correlation: of the values, after they were brought to mean 0 and deviation 1 of
-their time. Pairs are put together by the time between them.
-"""
+"""Raw records for an evaluation, which is never a release: read, and looked through for copies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.base.arrays import Floats, Ints, Mask
-from privtraj.base.errors import InputError, aligned
-from privtraj.base.space import TimeAxis, hat_functions, nearest_bin
+from privtraj.base.arrays import Floats, Ints
+from privtraj.base.errors import InputError
+from privtraj.base.space import TimeAxis, nearest_bin
 from privtraj.data import sql
 from privtraj.data.dialect import DATE, Dialect, UnreadableCells
 from privtraj.data.public import PublicInputs
 from privtraj.data.records import FaultCount, check
 from privtraj.data.records import Records as TableRecords
-from privtraj.metrics.columns import correlation, unit_points
-from privtraj.metrics.distances import as_points
-from privtraj.metrics.registry import cloud, each_time, halves, pair, path_pair
-from privtraj.metrics.table import Score
+from privtraj.metrics.columns import unit_points
+from privtraj.metrics.registry import each_time, halves, pair
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
 
 _CLOSE = 0.05  # the quantile of the hold-out's distances that counts as close
-
-# Of repeated records; set by hand
-_LEAST_PEOPLE = 20  # with two records, on each side
-_LEAST_PAIRS = 20  # in a class of lags, on each side
-_CLASSES = 4  # of lags, equally full
-_KNOTS = 16  # of the mean over time, at most, between which it is linear
-_PER_KNOT = 50  # records, at least, so that a knot does not follow single people
-_DAY = 86400.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,158 +182,3 @@ def memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
         median_holdout=other,
         close=close,
     )
-
-
-def path_memorisation(synthetic: Any, training: Any, holdout: Any) -> Memorisation:
-    """`memorisation` of whole paths (n, T, d): root mean square distance over times."""
-    x, y = path_pair(synthetic, training)
-    z, y = path_pair(holdout, y)
-    return memorisation([as_points(x)], [as_points(y)], [as_points(z)])
-
-
-@dataclass(frozen=True, eq=False)
-class Repeated:
-    """Correlations (L, d) of a person's values by the time between two records.
-
-    lags: (L,) mean time between them.  model: of synthetic people, who were read when the people of
-    the floor were seen.  real: of the reference.  floor: of other real people.  people, pairs: of
-    the reference.
-    """
-
-    lags: tuple[float, ...]
-    features: tuple[str, ...]
-    model: Floats
-    real: Floats
-    floor: Floats
-    people: int
-    pairs: int
-    datetime: bool = False
-
-    @property
-    def score(self) -> Score:
-        """Largest difference over lags and features; the ceiling is that of no memory at all."""
-        sides = (self.model, self.floor, np.zeros_like(self.real))
-        value, floor, ceiling = (float(np.abs(side - self.real).max()) for side in sides)
-        label = "autocorrelation of pairs, largest error"
-        words = "does a value last as long as for real people, from record to record"
-        return Score("pair_autocorrelation", label, value, floor, ceiling, "lower", (), words)
-
-    def to_dict(self) -> dict[str, Any]:
-        sides = {name: getattr(self, name).tolist() for name in ("model", "real", "floor")}
-        names = ("lags", "features", "people", "pairs", "score")
-        return {**{name: getattr(self, name) for name in names}, **sides}
-
-    def __str__(self) -> str:
-        heads = ("time between records", "feature", "model", "real", "floor")
-        rows = [
-            (
-                f"{lag / _DAY:.3g} days" if self.datetime else f"{lag:.3g}",
-                name,
-                *(f"{side[i, k]:.2f}" for side in (self.model, self.real, self.floor)),
-            )
-            for i, lag in enumerate(self.lags)
-            for k, name in enumerate(self.features)
-        ]
-        return "\n".join(aligned([heads, *rows], right=(2, 3, 4)))
-
-
-def pair_autocorrelation(moments: Any, points: Any, people: Any, cuts: Sequence[float]) -> Floats:
-    """Correlations (L, d) of values at two records of a person, by the time between them.
-
-    moments: (N,) of the records.  points: (N, d).  people: (N,) numbers that say whose they are.
-    cuts: (L - 1,) increasing; class i holds times between records from cuts[i - 1], exclusive, to
-    cuts[i].  Pairs are 1, 2, 4, 8, .. records of a person apart. nan for a class of fewer than two
-    pairs; 0 by definition where people do not differ.
-    """
-    at, values, who = np.asarray(moments, dtype=np.float64), cloud(points), np.asarray(people)
-    if at.shape != who.shape or at.shape != (len(values),):
-        raise InputError("give one moment, one point and one person for each record")
-    pairs = _pairs(who, at)
-    lags = at[pairs[:, 1]] - at[pairs[:, 0]]
-    return _by_class(at, values, pairs, np.searchsorted(cuts, lags), len(cuts) + 1)
-
-
-def compare_repeated(
-    drawn: Floats,
-    readings: Floats,
-    sides: Sequence[Records],
-    features: Sequence[str],
-    datetime: bool,
-) -> Repeated | None:
-    """Synthetic people (n, q, d), read at these times (q,), beside reference and fresh people.
-
-    Pairs whose nearest reading is the same are left out, on all sides. None where too few people
-    have two records.
-    """
-    at, first = np.unique(readings, return_index=True)
-    near, pairs, lags = [], [], []
-    for side in sides:
-        near.append(np.searchsorted((at[1:] + at[:-1]) / 2, side.moments))
-        found = _pairs(side.people, side.moments)
-        pairs.append(found[near[-1][found[:, 0]] < near[-1][found[:, 1]]])
-        lags.append(np.diff(side.moments[pairs[-1]], axis=1)[:, 0])
-        if len(np.unique(side.people[pairs[-1]])) < _LEAST_PEOPLE:
-            return None
-    reference, fresh = sides
-    cuts = np.unique(np.quantile(lags[0], np.arange(1, _CLASSES) / _CLASSES))
-    count = len(cuts) + 1
-    classes, others = (np.searchsorted(cuts, each) for each in lags)
-    counts, fresh_counts = (np.bincount(each, minlength=count) for each in (classes, others))
-    kept = np.flatnonzero(np.minimum(counts, fresh_counts) >= _LEAST_PAIRS)
-    if len(kept) == 0:
-        return None
-
-    def correlations(moments: Floats, points: Floats, which: Ints, kinds: Ints) -> Floats:
-        rows, numbered = np.unique(which, return_inverse=True)  # records of people with several
-        return _by_class(moments[rows], points[rows], numbered.reshape(-1, 2), kinds, count)[kept]
-
-    several = np.unique(fresh.people[pairs[1]])
-    stand_in = np.searchsorted(several, fresh.people) % len(drawn)
-    synthetic = drawn[stand_in, first[near[1]]]
-    return Repeated(
-        lags=tuple(float(lags[0][classes == i].mean()) for i in kept),
-        features=tuple(features),
-        model=correlations(at[near[1]], synthetic, pairs[1], others),
-        real=correlations(reference.moments, reference.points, pairs[0], classes),
-        floor=correlations(fresh.moments, fresh.points, pairs[1], others),
-        people=len(np.unique(reference.people[pairs[0]])),
-        pairs=int(counts[kept].sum()),
-        datetime=datetime,
-    )
-
-
-def _pairs(people: Ints, moments: Floats) -> Ints:
-    """Rows (P, 2) of two records of a person, the earlier first, 1, 2, 4, 8, .. records apart."""
-    order = np.lexsort((moments, people))
-    found, apart = [np.empty((0, 2), dtype=np.int64)], 1
-    while apart < len(order):
-        before, after = order[:-apart], order[apart:]
-        mine: Mask = people[before] == people[after]
-        if not mine.any():
-            break
-        found.append(np.column_stack([before, after])[mine & (moments[before] < moments[after])])
-        apart *= 2
-    return np.concatenate(found)
-
-
-def _by_class(moments: Floats, points: Floats, pairs: Ints, classes: Ints, count: int) -> Floats:
-    """Pearson's correlation (L, d) over the pairs of each class of (points - mean(t)) /
-    deviation(t): the mean by least squares, linear between knots; the variance from means of
-    squares weighted by the same hat functions."""
-    if len(pairs) == 0:
-        return np.full((count, points.shape[1]), np.nan)
-    distinct = np.unique(moments)
-    most = int(np.clip(len(moments) // _PER_KNOT, 1, _KNOTS))
-    shares = np.linspace(0, 1, most + 1)
-    knots = distinct if len(distinct) <= most + 1 else np.unique(np.quantile(moments, shares))
-    hats = hat_functions(moments, knots)
-    off = points - hats @ np.linalg.lstsq(hats, points, rcond=None)[0]
-    variance = hats @ (hats.T @ off**2 / np.maximum(hats.sum(axis=0), 1e-12)[:, None])
-    rounding = (1e-12 * np.abs(points).max(axis=0)) ** 2
-    z = np.where(variance > rounding, off / np.sqrt(np.maximum(variance, 1e-300)), 0.0)
-    rows = []
-    for i in range(count):
-        mine = pairs[classes == i]
-        few = np.full(points.shape[1], np.nan)
-        rows.append(few if len(mine) < 2 else correlation(z[mine[:, 0]], z[mine[:, 1]]))
-    return np.stack(rows)

@@ -14,11 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.columns.kinds import Axes
-from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure, Task, left, planned_event
 from privtraj.measures.gradients import (
     STEP,
@@ -28,7 +26,6 @@ from privtraj.measures.gradients import (
     gradient_settings,
 )
 from privtraj.measures.persistence import PERSISTENCE
-from privtraj.model.model import TrajectoryModel
 from privtraj.privacy.certificate import SAMPLING_RATE, Certificate
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import calibrate_noise
@@ -85,12 +82,6 @@ class SampledSynthesizer(TrajectorySynthesizer):
     measure: Literal["gradients"] = "gradients"
     windows: Literal["bins"] = "bins"
     rate: float
-
-    def fit(self, snapshots: Snapshots, **options: Any) -> TrajectoryModel:
-        """As `TrajectorySynthesizer.fit`, in one process."""
-        if processes.several():
-            raise InputError("people can be sampled by one process only: use ", Arg("rate", 1))
-        return super().fit(snapshots, **options)
 
     def check(self) -> None:
         """Refuse settings that cannot be used."""

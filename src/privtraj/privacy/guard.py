@@ -50,10 +50,6 @@ Why the stated cost holds
     Nothing is refused after it was paid for. Whether a question can be answered is decided by
     public and released numbers, before it is paid for, and every table that passed the checks of
     `data.records` has an answer to it: a refusal that depended on the rows would be an answer too.
-
-    Several processes (`processes`) hold rows of different people. They add up exact integers; the
-    first process alone adds noise, and the others are told its answer. Every process keeps the
-    ledger.
 """
 
 from __future__ import annotations
@@ -68,7 +64,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
@@ -404,7 +399,6 @@ class Guard:
         self.shape = shape
         self._view = View(rows, shape, source)
         self._payer: Ledger | Allowance = ledger
-        self._source = source
         self._watcher = watcher
 
     def ask(self, release: Release) -> Any:
@@ -415,13 +409,8 @@ class Guard:
         self._payer.spend(event)
         blocks = list(question.total(self._view, scale))
         for k, block in enumerate(blocks):
-            if processes.is_first():
-                blocks[k] = block + release.noise.draw(self._source, block.shape)
+            blocks[k] = block + release.noise.draw(self._view.source, block.shape)
         answer = question.answer(blocks, scale)
-        if isinstance(answer, list):
-            answer = list(map(processes.broadcast_first, answer))
-        else:
-            answer = processes.broadcast_first(answer)
         if self._watcher is not None:
             self._watcher.released(release, self.shape, answer)
         return answer
@@ -438,8 +427,6 @@ class Guard:
 
     def at_rate(self, rate: float) -> Self:
         """The same, every record taking part in a sum with this public probability."""
-        if rate != 1 and processes.several():
-            raise InputError("people can be sampled by one process only: use rate=1")
         return self._showing(replace(self.shape, rate=rate))
 
     def at_times(self, bins: Ints) -> Self:
@@ -468,14 +455,12 @@ class Guard:
         are the first of a uniform permutation: the order of different words, drawn again if two are
         equal.
         """
-        if processes.several():
-            raise InputError("times can be drawn by one process only")
         shape = self.shape
         event = gaussian_event(noise_multiplier, what, n * width, shape.person, shape.rate)
         allowance = self.ledger.reserve(event, times, share=n / self.n_times)
-        words = self._source.words(self.n_times)
+        words = self._view.source.words(self.n_times)
         while len(np.unique(words)) < self.n_times:
-            words = self._source.words(self.n_times)
+            words = self._view.source.words(self.n_times)
         chosen = np.sort(np.argsort(words)[:n])
         part = self.at_times(chosen)
         part._payer = allowance
@@ -499,7 +484,7 @@ class Guard:
     def _showing(self, shape: PublicShape, rows: Rows | None = None) -> Self:
         """The same rows, of which other things are public."""
         part = copy(self)
-        part.shape, part._view = shape, View(rows or self._view.rows, shape, self._source)
+        part.shape, part._view = shape, View(rows or self._view.rows, shape, self._view.source)
         return part
 
 
@@ -531,8 +516,7 @@ class CellCounts(Question):
         _check_sides(self.along(shape), shape.windows.count, shape)
 
     def total(self, view: View, scale: float) -> list[NDArray[Any]]:
-        counts = view.rows.cell_counts(view.shape.windows, self.along(view.shape))
-        return [processes.total(counts)]
+        return [view.rows.cell_counts(view.shape.windows, self.along(view.shape))]
 
     def event(self, noise: Laplace, what: str, shape: PublicShape) -> LaplaceCounts:
         return LaplaceCounts(noise.epsilon, what, 0.0, *shape.person)
@@ -629,7 +613,7 @@ class Tables(Question):
     def total(self, view: View, scale: float) -> list[NDArray[Any]]:
         blocks = []
         for table, copies in zip(self.tables, self.multipliers(scale).tolist(), strict=True):
-            cells = processes.total(view.rows.cell_counts(table.windows, table.sides))
+            cells = view.rows.cell_counts(table.windows, table.sides)
             blocks.append(copies * table.grouped(cells))
         return blocks
 

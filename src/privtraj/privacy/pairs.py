@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base import processes
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
 from privtraj.privacy.events import LaplaceCounts
@@ -84,7 +83,7 @@ class LagTable(Question):
             raise InputError(f"thirds of {shape.n_features} features need thresholds for each")
 
     def total(self, view: View, scale: float) -> list[NDArray[Any]]:
-        return [processes.total(self.sum_over(view.rows.repeated()))]
+        return [self.sum_over(view.rows.repeated())]
 
     def event(self, noise: Laplace, what: str, shape: PublicShape) -> LaplaceCounts:
         return LaplaceCounts(noise.epsilon, what, 0.0, *shape.person, weight=self.weight)

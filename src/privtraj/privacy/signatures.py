@@ -26,7 +26,8 @@ from typing import Any
 from privtraj.base.errors import InputError
 from privtraj.base.files import MOST_BYTES, check_writable, strict_json
 from privtraj.base.formats import extra
-from privtraj.privacy.certificate import Certificate
+from privtraj.privacy.certificate import Certificate, is_signature
+from privtraj.privacy.events import is_line
 
 PUBLIC_SUFFIX = ".pub"
 
@@ -93,11 +94,8 @@ def read_statement(path: str | os.PathLike[str], key: str | os.PathLike[str] | N
             values = strict_json(file.read(MOST_BYTES + 1))
         signature = values.pop("signature")
         known = values[ATTESTATION] == 1 and isinstance(values["results"], dict)
-        is_line = all(
-            isinstance(values[name], str) for name in ("version", "date", "source_sha256")
-        )
-        texts = isinstance(signature, dict) and signature.keys() == {"key", "ed25519"}
-        if not (known and is_line and texts and all(map(str.isascii, signature.values()))):
+        lines = all(is_line(values[name]) for name in ("version", "date", "source_sha256"))
+        if not (known and lines and signature is not None and is_signature(signature)):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"'{path}' is no attestation: give the file of make attest") from None

@@ -49,7 +49,6 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Split
 from numpy.typing import NDArray
 
-from privtraj.base import processes
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, BudgetError, InputError
 from privtraj.privacy import noise
@@ -85,7 +84,7 @@ class Chunks(NamedTuple):
     """Rows in chunks of C, of one bin each, so that memory does not grow with people times m."""
 
     points: jax.Array  # (devices n, C, d): n chunks fit on every device
-    row: NDArray[np.int64]  # (local devices n, C): rows of this process, -1 for padding
+    row: NDArray[np.int64]  # (devices n, C): rows, -1 for padding
     bin: jax.Array  # (devices n,)
     used: int  # chunks of every device that hold rows, the first ones
     held: jax.Array  # (devices n, C): which places hold a row
@@ -262,7 +261,7 @@ def taking_part(view: View) -> tuple[Chunks, jax.Array]:
 
 
 def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) -> Chunks:
-    """Chunks of the rows of this process; as many on every device of every process.
+    """Chunks of the rows; as many on every device.
 
     An empty bin still gets a chunk, so shapes tell nothing apart from its size.
     """
@@ -273,8 +272,8 @@ def chunked(points: NDArray[np.float32], bins: NDArray[np.int32], n_times: int) 
     in_order = np.arange(len(bins))
     rows[ahead[bins] * size + in_order - (np.cumsum(sizes) - sizes)[bins]] = in_order
     number = np.repeat(np.arange(n_times, dtype=np.int32), chunks)
-    devices = jax.local_device_count()
-    count = int(processes.gathered(np.array([-(-len(number) // devices)])).max())
+    devices = jax.device_count()
+    count = -(-len(number) // devices)
     row = _dealt(rows.reshape(-1, size), devices, count, -1)
     places = np.append(points, np.zeros((1, points.shape[1]), np.float32), axis=0)[row]
     bin_ = _spread(_dealt(number, devices, count, 0))
@@ -530,7 +529,6 @@ def _mesh() -> Mesh:
     return Mesh(np.array(jax.devices()), ("people",))
 
 
-def _spread(local: NDArray[Any]) -> jax.Array:
-    """The rows of this process over its devices, as its part of one array over all devices."""
-    split = NamedSharding(_mesh(), Split("people"))
-    return jax.make_array_from_process_local_data(split, local)
+def _spread(rows: NDArray[Any]) -> jax.Array:
+    """The rows over all devices."""
+    return jax.device_put(rows, NamedSharding(_mesh(), Split("people")))

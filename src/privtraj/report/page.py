@@ -14,19 +14,16 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.base.space import written_times
 from privtraj.columns.kinds import Category, Column, Number
 from privtraj.measures.registry import find
 from privtraj.privacy.certificate import (
@@ -39,15 +36,13 @@ from privtraj.privacy.certificate import (
 from privtraj.privacy.ledger import up
 from privtraj.report import labels
 from privtraj.report.checks import checks, headline, summary, warnings, worth_tables
-from privtraj.report.maps import backdrop, ways
-from privtraj.report.people import SEED, Sampled, page_data, page_sampler, sampled
+from privtraj.report.maps import backdrops, ways
+from privtraj.report.people import SEED, page_data, page_sampler, sampled
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from privtraj.data.snapshots import Snapshots
     from privtraj.model.model import TrajectoryModel
-    from privtraj.model.paths import Paths
 
 Progress = Callable[[int, int], None]
 
@@ -130,18 +125,22 @@ def write_report(
     *,
     force: bool = False,
     seed: int = SEED,
+    title: str = "",
     progress: Progress | None = None,
 ) -> None:
     """Write the report of a model as one .html file, whole or not at all.
 
+    title: of the page, if not the declared one.
     progress: told of the fits that are made again, which take most of the time.
     """
     if not Path(path).name.lower().endswith((".html", ".htm")):
         raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
-    report(model, seed, progress).write(path, force)
+    report(model, seed, title, progress).write(path, force)
 
 
-def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None = None) -> Page:
+def report(
+    model: TrajectoryModel, seed: int = SEED, title: str = "", progress: Progress | None = None
+) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
     quality = model.quality(progress)
@@ -157,10 +156,24 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
     draw = {"people": PEOPLE_DRAWN, "first": first, "last": last, **sampler}
     draw["example"] = ", ".join(labels.time_labels(model.numeric_times, model.datetime)[:2])
     draw["count"] = labels.whole_number(sampler["curves"])
+    data = page_data(model, shown, quality) | {"sampler": sampler}
+    data["backdrops"] = backdrops(shown, model.domain)
+    names = [labels.cut(column.name) for column in shown.columns[:3]]  # and how many more
+    if len(shown.columns) > 3:
+        names[2:] = [f"{len(shown.columns) - 2} more"]
     values = {
         "kind": "report",
+        "title": title or certificate.declared.get("title", ""),
+        "certificate": certificate,
+        "names": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
+        "time_name": model.time_name,
         "figures": figures,
         "people": len(shown.people),
+        "numbers": len(shown.numbers),
+        "categories": len(data["categories"]),
+        "gaps": any(data["lacking"]),
+        "ways": ways(shown, model.time_name, model.datetime),
+        "doubted": any(data["doubt"]),
         "summary": summary(made),
         "checks": made,
         "worth": worth_tables(model, quality),
@@ -170,36 +183,7 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
         **settings(model),
         "draw": draw,
     }
-    data = page_data(model, shown, quality) | {"sampler": sampler}
-    return page("report.html", model, shown, values, data)
-
-
-def page(
-    template: str,
-    model: TrajectoryModel,
-    shown: Sampled,
-    values: dict[str, Any],
-    data: dict[str, Any],
-) -> Page:
-    """A page with pictures of sampled people, and of real ones where data have them.
-
-    names: the first few features, and how many more there are.
-    """
-    names = [labels.cut(column.name) for column in shown.columns[:3]]
-    if len(shown.columns) > 3:
-        names[2:] = [f"{len(shown.columns) - 2} more"]
-    common = {
-        "certificate": model.certificate,
-        "names": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
-        "time_name": model.time_name,
-        "numbers": len(shown.numbers),
-        "kinds": sorted({one["kind"] for one in data["categories"]}),
-        "gaps": bool(shown.missing),
-        "ways": ways(shown, model.time_name, model.datetime),
-        "compared": "real" in data,
-        "doubted": any(data["doubt"]),
-    }
-    return Page(template, {**common, **values}, {**data, "backdrop": backdrop(shown)})
+    return Page("report.html", values, data)
 
 
 # The guarantee ---------------------------------------------------------------------------------
@@ -335,79 +319,3 @@ def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value[:20])) + ", ..." * (len(value) > 20)
     return str(value)
-
-
-# Cards of a notebook -----------------------------------------------------------------------------
-
-_ROWS = 6  # of a table of paths
-_FEW = 6  # values of a category
-
-
-def card(shown: Any) -> str:
-    """The piece of HTML that a notebook shows of an object, with styles of its own; colours follow
-    the notebook, light or dark."""
-    cards: dict[str, Callable[[Any], dict[str, Any]]] = {
-        "Snapshots": _snapshots,
-        "TrajectoryModel": _model,
-        "Certificate": _certificate,
-        "Paths": _paths,
-    }
-    parts = {"certificate": None, "note": "", "headed": False}
-    return render("card.html", **parts | cards[type(shown).__name__](shown))
-
-
-def _snapshots(snapshots: Snapshots) -> dict[str, Any]:
-    """Public things alone: nothing that was counted or measured on the records."""
-    first, last = written_times(snapshots.axis.range, snapshots.datetime)
-    rows = [(snapshots.time_name, f"from {first} to {last}")]
-    for one in declared(snapshots.columns):
-        domain, more = one["domain"], len(one["listed"]) - _FEW
-        if one["listed"]:
-            domain = ", ".join(one["listed"][:_FEW]) + (f" and {more} more" if more > 0 else "")
-        words = filter(None, [f"{one['kind']}: {domain}", one["more"]])
-        rows.append((one["name"], ", ".join(words)))
-    rows.append(("a person has", records_in_words(snapshots.public_inputs())))
-    note = "Sensitive records, not shown. Only what is public about them:"
-    return {"title": "Snapshots", "note": note, "rows": rows}
-
-
-def _certificate(certificate: Certificate) -> dict[str, Any]:
-    """The guarantee, what it means, and what was paid for."""
-    lines = str(certificate).splitlines()[1 if certificate.private else 2 :]
-    rows = [[line.replace("  ", "\N{EN SPACE}")] for line in lines]
-    return {"title": "Privacy certificate", "certificate": certificate, "rows": rows}
-
-
-def _model(model: TrajectoryModel) -> dict[str, Any]:
-    """The guarantee, what it means, and the size; `pt.plot.marginals` draws the features."""
-    certificate = model.certificate
-    first, last = written_times(model.numeric_times, model.datetime)[[0, -1]]
-    names = [column.name for column in model.columns if not column.of]
-    promise = f"epsilon {up(certificate.epsilon)}, delta {short(certificate.delta)}"
-    times, particles = len(model.numeric_times), model.particles.shape[1]
-    rows = [
-        ("guarantee", f"{promise}, {certificate.adjacency}" if certificate.private else "none"),
-        ("which means", certificate.in_words),
-        *(("warning", warning) for warning in warnings(model)),
-        ("times of interest", f"{times}, {model.time_name} from {first} to {last}"),
-        ("features", f"{len(names)}: {', '.join(names)}"),
-        ("particles", f"{particles} per time, by {model.settings.get('measure', 'hand')}"),
-    ]
-    return {"title": "Synthetic trajectories", "certificate": certificate, "rows": rows}
-
-
-def _paths(paths: Paths) -> dict[str, Any]:
-    """The first rows of the long table; all of it is synthetic."""
-    n, q, _ = paths.values.shape
-    rows = np.cumsum(np.count_nonzero(paths.present, axis=1))
-    first = slice(int(np.searchsorted(rows, _ROWS)) + 1)
-    parent = None if paths.parent is None else paths.parent[first]
-    few = replace(paths, values=paths.values[first], present=paths.present[first], parent=parent)
-    table = few.to_arrow().slice(0, _ROWS).to_pydict()
-    cells = [
-        [f"{value:.6g}" if isinstance(value, float) else "" if value is None else value
-         for value in row]
-        for row in zip(*table.values(), strict=True)
-    ]  # fmt: skip
-    note = f"{n} synthetic people at {q} times, {rows[-1]} rows"
-    return {"title": "Paths", "note": note, "rows": [list(table), *cells], "headed": True}

@@ -164,7 +164,8 @@ class Sampler {
         const turn = Math.atan2(states[axis.sine][q] - 0.5, state - 0.5) / (2 * Math.PI), period = axis.ends[1];
         return written(axis, (turn < 0 ? turn + 1 : turn) * period) % period;
       }
-      return written(axis, clamp(axis.low + state * (axis.high - axis.low), axis.low, axis.high));
+      const value = clamp(axis.low + state * (axis.high - axis.low), axis.low, axis.high);
+      return written(axis, axis.offset === null ? value : Math.exp(value) - axis.offset); // of a log scale
     });
   }
 }

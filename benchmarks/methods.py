@@ -1,11 +1,19 @@
-"""Tables of columns: AIM and MST by OpenDP, and PrivPGD, particles that descend to noisy tables.
+"""Methods of others that comparisons run beside ours: snapshots in, the same kind of model out.
 
-McKenna, Mullins, Sheldon and Miklau, "AIM: an adaptive and iterative mechanism for differentially
-private synthetic data" (2022); McKenna, Miklau and Sheldon, "Winning the NIST contest" (2021).
+What reads records outside the guard says so on its certificate.
 
-Donhauser, Abad, Hulkund and Yang, "Privacy-preserving data release leveraging optimal transport and
-particle gradient descent" (2024). Their package asks for one release each of Python, NumPy and
-torch, so this follows the paper and, for its settings, the code (jaabmar/private-pgd):
+`PrivateMeasure` is that of He, Vershynin and Zhu, "Algorithmically effective differentially private
+synthetic data" (2023), on the dyadic hierarchy of the cube: level j has 2^j cells a side, and 2^d
+children in each cell.
+
+`MarginalSynthesizer` runs AIM and MST by OpenDP (`pip install 'privtraj[aim]'`). McKenna, Mullins,
+Sheldon and Miklau, "AIM: an adaptive and iterative mechanism for differentially private synthetic
+data" (2022); McKenna, Miklau and Sheldon, "Winning the NIST contest" (2021).
+
+`PrivPGD` is of Donhauser, Abad, Hulkund and Yang, "Privacy-preserving data release leveraging
+optimal transport and particle gradient descent" (2024). Their package asks for one release each of
+Python, NumPy and torch, so this follows the paper and, for its settings, the code
+(jaabmar/private-pgd):
 
     measure   a table for every pair of columns, Gaussian noise in all cells
     project   each signed table to the shares nearest in sliced W1, by Adam on their logarithms
@@ -20,6 +28,7 @@ the projection are drawn once.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -32,12 +41,125 @@ from scipy.special import softmax
 from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.base.errors import InputError, check_whole
 from privtraj.baselines.base import Baseline, gaussian_sums, of_equal_weight, unguarded
-from privtraj.baselines.counted import in_cells, places_of
+from privtraj.baselines.counted import CELLS, Counted, in_cells, occupied
 from privtraj.measures.base import Marginals, Public, Task, left
+from privtraj.measures.cells import MOST_CELLS_PER_TIME
+from privtraj.paper.warm_starts import on_simplex
+from privtraj.privacy import noise
 from privtraj.privacy.certificate import Certificate
 from privtraj.privacy.events import Event, Opaque, people_moved
-from privtraj.privacy.guard import Gaussian, Guard, Release, Table, Tables
-from privtraj.privacy.ledger import Planned, calibrate_gaussian
+from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, Release, Table, Tables
+from privtraj.privacy.ledger import Ledger, Planned, calibrate_gaussian
+
+TINY = 1e-9  # people of a parent below which its children are as good as nobody
+
+# Counts at every level of a hierarchy ----------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateMeasure(Counted):
+    """Counts at every level of a dyadic hierarchy with discrete Laplace noise, made consistent.
+
+    Mechanism: level 0 is the head count, at count_share of epsilon (or public). Levels 1..r get
+    noise P(x) ~ exp(-e_j |x|) with e_j as in `level_budgets`, negative counts become 0, and from
+    the root down the counts of children are made to sum to their parent's (`consistent`). Points
+    are uniform inside the leaves, 2^r a side, N e of them or about so (`depth`).
+    Sensitivity: a record is in one cell of each level, so a person with one record added or removed
+    moves one count per level by 1: sum e_j = epsilon; a person replaced moves two: sum e_j =
+    epsilon / 2. cells: leaves per side, a power of two.
+    """
+
+    releases: ClassVar[int] = 24
+    counts_people: ClassVar[bool] = True
+
+    def main(self, public: Public, others: list[Event]) -> Planned:
+        planned, d = super().main(public, others), public.shape.n_features
+        if self.cells is not None:
+            levels = self.cells.bit_length() - 1
+            if level_budgets(planned.event.information, levels, d)[0] < noise.EPSILON_RANGE[0]:
+                raise InputError(f"epsilon is too small for {levels} levels: use fewer cells")
+        return planned
+
+    def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
+        budget, d = self._left(guard), guard.n_features
+        levels = depth(float(np.median(people)), d, budget)
+        while levels > 1 and level_budgets(budget, levels, d)[0] < noise.EPSILON_RANGE[0]:
+            levels -= 1
+        if self.cells is not None:
+            levels = self.cells.bit_length() - 1
+        mass = people[:, None]
+        for level, epsilon in enumerate(level_budgets(budget, levels, d), start=1):
+            drawn = Laplace(float(epsilon))
+            counts = guard.ask(Release(CellCounts(2**level), drawn, CELLS))
+            mass = consistent(mass, counts.astype(np.float64), d)
+        return in_cells(occupied(mass, 2**levels, d), 2**levels, self.points, task.rng)
+
+    def certified(self, *fit: Any, **more: Any) -> Certificate:
+        """One entry for all levels, of their sum.
+
+        How many levels there are, and the e_j with them, may follow from the head count. Then their
+        sum holds, and one count of it dominates them all; exact composition of what happened to be
+        chosen would promise a little too much.
+        """
+        snapshots, found, ledger, *private = fit
+        events = [event for event, _ in ledger.events]
+        levels = [event for event in events if event.what == CELLS]
+        total = math.fsum(event.epsilon for event in levels)
+        all_levels = replace(levels[0], epsilon=total, what=f"{CELLS} at {len(levels)} levels")
+        stated = Ledger(*self.budget)
+        for event in (*(event for event in events if event.what != CELLS), all_levels):
+            stated.spend(event)
+        return super().certified(snapshots, found, stated, *private, **more)
+
+    def check(self) -> None:
+        super().check()
+        if self.cells is not None and self.cells & (self.cells - 1):
+            raise InputError("cells must be a power of two: every level halves the cells")
+
+
+def depth(people: float, dimensions: int, epsilon: float) -> int:
+    """r with 2^(d r) nearest to N e on the scale of logarithms: one or more, as far as allowed."""
+    wanted = round(math.log2(max(people * epsilon, 2)) / dimensions)
+    return int(np.clip(wanted, 1, max(1, int(math.log2(MOST_CELLS_PER_TIME) / dimensions))))
+
+
+def level_budgets(epsilon: float, levels: int, dimensions: int) -> Floats:
+    """e_j (r,) for levels 1..r, proportional to 2^{(d - 1) j / 2}, with sum epsilon.
+
+    Noise of scale 1/e_j at each of the 2^{d j} cells of level j carries mass over the diameter
+    2^{-(j - 1)} of its parent, so the error is proportional to sum_j 2^{(d - 1) j} / e_j; these
+    e_j make it least for a given sum.
+    """
+    share = 2.0 ** ((dimensions - 1) / 2 * np.arange(levels))
+    return epsilon * share / share.sum()
+
+
+def consistent(parents: Floats, counts: Floats, dimensions: int) -> Floats:
+    """Counts (T, G^d) made nonnegative, with children that sum to their parents (T, (G / 2)^d).
+
+    All children of a cell grow or all shrink, as the theorem asks, which leaves open how. Here they
+    shrink by one number, those below it to 0, which takes noise away where nobody is, and grow in
+    proportion to their counts; children of whom none is counted get equal parts.
+    """
+    family = siblings(round(counts.shape[1] ** (1 / dimensions)), dimensions)
+    children = np.maximum(counts, 0)[:, family]
+    parent, total = parents[..., None], children.sum(axis=-1, keepdims=True)
+    grown = np.where(total > 0, children / np.maximum(total, 1), 1 / children.shape[-1])
+    rows = (children / np.maximum(parent, TINY)).reshape(-1, children.shape[-1])
+    shrunk = on_simplex(rows).reshape(children.shape)
+    mass = np.empty_like(counts)
+    mass[:, family] = parent * np.where(total > parent, shrunk, grown)
+    return mass
+
+
+def siblings(side: int, dimensions: int) -> Ints:
+    """((G / 2)^d, 2^d) the cells, of G a side, that have one parent."""
+    cells = np.arange(side**dimensions).reshape((side // 2, 2) * dimensions)
+    axes = (*range(0, 2 * dimensions, 2), *range(1, 2 * dimensions, 2))
+    return cells.transpose(axes).reshape(-1, 2**dimensions)
+
+
+# Tables of columns ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,6 +253,11 @@ class MarginalSynthesizer(Baseline):
         if self.times not in ("column", "each"):
             raise InputError(f"times must be 'column' or 'each', not '{self.times}'")
         _opendp()
+
+
+def places_of(points: Floats, sides: Sequence[int]) -> Ints:
+    """Whole coordinates (n, d) of the cells of points (n, d), of sides (d,) cells per axis."""
+    return np.minimum((points * sides).astype(np.int64), np.array(sides) - 1)
 
 
 def _opendp() -> tuple[Any, Any]:
