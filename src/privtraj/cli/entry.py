@@ -17,7 +17,7 @@ from privtraj.cli import console, demo, fit, prepare, results, trust, watch
 
 COMMANDS = (
     demo.demo,
-    *(prepare.init, prepare.plan, prepare.check, fit.fit, fit.extend),
+    *(prepare.init, prepare.plan, prepare.check, fit.fit, fit.extend, watch.watch),
     *(results.report, results.sample, results.evaluate),
     *(trust.sign, trust.verify, trust.ledger, watch.people, trust.dossier, trust.audit),
 )
