@@ -8,6 +8,7 @@ so that help answers at once.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,7 +25,10 @@ COMMANDS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
-    code, user = 0, console.Console()
+    code, user = 0, console.Console(alone=argv is None)
+    if user.alone:  # POT would load JAX, and whatever else it finds, for arrays that nobody has
+        for backend in ("JAX", "PYTORCH", "TENSORFLOW", "CUPY"):
+            os.environ.setdefault(f"POT_BACKEND_DISABLE_{backend}", "1")
     try:
         with console.notes(user):
             parser = full_parser()

@@ -78,6 +78,7 @@ def sampled(
         raise InputError("--at and --times exclude each other: say how many times, or which")
     shared.require(vars(args), "out")
     shared.check_files(args, out=shared.TABLES)
+    shared.spare_pandas(console, args.out)
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
