@@ -327,6 +327,28 @@ def test_large_files_come_by_pieces(suffix, tmp_path, monkeypatch):
     assert column(found, "height")["known"] == N - (suffix == "csv")
 
 
+@pytest.mark.parametrize("dated", [False, True])
+def test_ranges_are_counted_where_the_records_are(dated, tmp_path, monkeypatch):
+    pytest.importorskip("duckdb")
+    table = frame(stage=["low", "strange"] * (N // 2), height=[*([300.0] * 150), *([39.0] * 50)])
+    more = {"time_range": (10, 100)}
+    if dated:
+        table["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(table["day"] * 86400, unit="s")
+        more = {"time_range": ("2024-01-11", "2024-04-10")}
+    in_memory = looked(table, ranges_only=True, **more)
+    whole = looked(table, **more)
+    for name in ("t.parquet", "u.parquet"):
+        _file(name)(table[:90] if name[0] == "t" else table[90:], tmp_path)
+    monkeypatch.setattr(look.TableTally, "add", None)  # no record comes back
+    counted = looked(tmp_path, ranges_only=True, **more)
+    assert counted.records == in_memory.records == N
+    for one, other in zip(counted.columns, in_memory.columns, strict=True):
+        for fault in ("known", "below", "above", "undeclared", "empty"):
+            assert one.get(fault) == other.get(fault), (one["name"], fault)
+    assert counted.wrong == in_memory.wrong == whole.wrong
+    assert len(counted.wrong) == 1
+
+
 # People, rows, other columns ------------------------------------------------------------------
 
 
@@ -485,3 +507,24 @@ def test_rows_are_equal_where_their_values_are():
 def test_names_that_read_differently_are_different_people():
     assert len(set(text_hashes(["a", "b", -1, -2, "07", "7"]).tolist())) == 6
     assert text_hashes(["a"]) == text_hashes(["a"])
+
+
+def test_numbers_that_need_a_word_more_get_it_in_every_source():
+    rng = np.random.default_rng(0)
+    hb, crp = rng.normal(13, 1.5, 400), np.exp(3 + rng.standard_normal(400))
+    table = {"t": rng.random(400), "hb": np.where(rng.random(400) < 0.1, -99, hb), "crp": crp}
+    table["clinic"] = np.full(400, 2.5)
+    bounds = {"hb": (5, 20), "crp": (0.1, 500), "clinic": (0, 5)}
+    declared = {"time": "t", "time_range": (0, 1), "bounds": bounds}
+    said = " ".join(one.sentence for one in pt.check(table, **declared).findings)
+    assert "'hb' has values of -99" in said
+    assert "missing=True, missing_codes=[-99]" in said
+    assert "'crp' is skewed: if its ratios matter, declare pt.LogNumber" in said
+    assert "all values of 'clinic' seem to be the same" in said
+    columns = {
+        "hb": pt.Number(5, 20, missing=True, missing_codes=[-99]),
+        "crp": pt.LogNumber(0.1, 500),
+    }
+    again = pt.check(table, time="t", time_range=(0, 1), columns=columns)
+    assert not [one for one in again.findings if one.name in columns]
+    assert again.columns[1]["missing"] > 20

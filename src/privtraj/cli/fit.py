@@ -5,30 +5,42 @@ from __future__ import annotations
 import argparse
 import shlex
 from argparse import SUPPRESS
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
-from privtraj.cli.options import DECLARED, FILE, GROUPS, OPTIONS, Group, arguments, changed
+from privtraj.cli.options import (
+    DECLARED,
+    FILE,
+    GROUPS,
+    LEDGER,
+    MODEL,
+    OPTIONS,
+    Group,
+    arguments,
+    changed,
+)
 from privtraj.cli.results import even_times, write_paths
-from privtraj.recipe import BOOLEAN, OLD_NAMES, Option
+from privtraj.recipe import BOOLEAN, OLD_NAMES, Option, one_of
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
+    from privtraj.stream.people import People
     from privtraj.synthesizer import TrajectorySynthesizer
 
 # fmt: off
-_FILES = (
+FILES = (
     Option("config", FILE,
            "TOML or YAML file with any of these options; those on the command line win"),
     Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
 )
-_LOOKS = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
+LOOKS = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
     Option("dry_run", BOOLEAN, "look at the records as 'privtraj check' does and say what would be "
            "done: spend nothing"),
     Option("yes", BOOLEAN, "go on where a range looks plainly wrong"),
@@ -49,12 +61,13 @@ def settled(args: argparse.Namespace) -> argparse.Namespace:
         decided |= {"bins", "bin_times"}
     loaded = {} if args.config is None else config.load(args.config, but=decided)
     defaults = {name: option.default for name, option in OPTIONS.items()}
-    return argparse.Namespace(**config.plain(vars(args) | defaults | loaded | given))
+    chosen = config.plain(vars(args) | defaults | loaded | given)
+    return argparse.Namespace(**shared.spread(chosen))
 
 
 @shared.command(
-    Group("configuration", _FILES, "all of the options below, in a file"),
-    Group("before anything is spent", _LOOKS, "a look that only you may see"),
+    Group("configuration", FILES, "all of the options below, in a file"),
+    Group("before anything is spent", LOOKS, "a look that only you may see"),
     *GROUPS,
     *_OLD,
     configured=True,
@@ -98,7 +111,7 @@ def fit(args: argparse.Namespace, console: Console) -> int:
     if groups:
         kept = "\n  ".join(["Values of categories, by the noise:", *sentences(groups)])
         text = f"{kept}\n\n{text}"
-    if (ledger := _ledger(args)) is not None:
+    if (ledger := ledger_of(args)) is not None:
         text += f"\n\n{ledger.describe()}"
     if args.paths is None:
         out = shlex.quote(str(args.out))
@@ -112,8 +125,11 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     """The model, saved with all that was asked for, and what to say about it."""
     from privtraj.data.snapshots import Snapshots
 
+    if Path(args.data or "").is_file():
+        shared.spare_pandas(console, args.data, args.paths)
     synthesizer = _prepared(args)
     note(args, synthesizer, console)
+    console.progress("reading the table")
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
     if not args.yes:
         refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
@@ -125,9 +141,11 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         console.note(f"{measure.name} are computed on {devices}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
-    file, show = _ledger(args), console.progress("fitting")
-    known = {"new_people": args.new_people, "declared": _declared(args)}
+    file, people, show = ledger_of(args), people_of(args), console.progress("fitting")
+    known = {"new_people": args.new_people, "people": people, "declared": declared_of(args)}
     model = synthesizer.fit(snapshots, ledger=file, progress=show, **known)
+    if people is not None and people.seen:
+        console.note(people.seen)
     # The budget is spent now: the model goes to disk before anything else can fail.
     model.save(args.out, force=args.force, not_private=args.not_private)
     values = {
@@ -147,9 +165,91 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         text = config.text(vars(args), args.write_config)
         values["config"] = console.write(text, args.write_config, args.force)
         shared.note_left_out(args.data, args.write_config, "on the command line", console)
-    if (ledger := _ledger(args)) is not None:
+    if (ledger := ledger_of(args)) is not None:
         values["ledger"] = ledger.summary()
     return model, values
+
+
+# fmt: off
+_READ = ("person", "query", "row_by_row", "csv", "one_per_person", "records_per_person",
+         "same_person", "missing")
+EXTEND = (
+    Option("past", one_of("keep", "revise"), default="keep", about=
+           "what was published: keep it to the bit, or let the new people improve it (revise)"),
+    *(changed(name, needed="", otherwise="those of the fit") for name in ("epsilon", "delta")),
+)
+# fmt: on
+_KEPT = (*_READ, *(option.name for option in LEDGER))
+
+
+@shared.command(
+    MODEL,
+    *(changed(name) for name in ("data", "time_range", "bins", "bin_times")),
+    Group("reading", tuple(OPTIONS[name] for name in _READ), "columns are those of the model"),
+    replace(FILES[0], about="configuration of the fit: how to read, and the ledger, are its own"),
+    Group("privacy", (*EXTEND, OPTIONS["seed"], OPTIONS["not_private"])),
+    Group("ledger", LEDGER),
+    Group("declared", DECLARED),
+    Group(
+        "output", tuple(OPTIONS[name] for name in ("out", "certificate", "force", "json", "quiet"))
+    ),
+    configured=True,
+)
+def extend(args: argparse.Namespace, console: Console) -> None:
+    """Add a batch of further people to a model: later times, or more people at known times.
+
+    What is public about columns is in the model; the range of time of the batch must be said. If
+    nobody of the batch was in an earlier one, which --new-people states, everybody keeps the
+    guarantee of one batch for years; without it the batches add up.
+
+    example:
+      privtraj extend january.privtraj february.csv --person id \\
+          --time-range 2024-02-01 2024-03-01 --ledger clinic.ledger --new-people \\
+          --out february.privtraj
+    """
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    others = OPTIONS.keys() - set(_KEPT)
+    loaded = {} if args.config is None else config.load(args.config, but=set(given) | others)
+    defaults = {
+        name: option.default for name, option in OPTIONS.items() if name in (*_KEPT, *vars(args))
+    }
+    known = {**vars(args), **defaults, "past": "keep", **loaded, **given}
+    args = argparse.Namespace(**config.plain(known))
+    console.quiet, console.json = bool(args.quiet), bool(args.json)
+    shared.require(vars(args), MODEL, "data", "out")
+    if args.time_range is None and args.bin_times is None:
+        raise InputError(
+            "--time-range START END is needed: when the people of the batch were "
+            "recorded, as the model knows its own times only"
+        )
+    writes = {"out": (".privtraj",), "certificate": (".json",)}
+    reads = ("model", "data", "ledger", "config", "people", "people_key")
+    shared.check_files(args, *reads, **writes)
+    ledger, people = ledger_of(args), people_of(args)
+    model = shared.load_model(args.model, "extended model", console)
+    from privtraj.stream.extend import snapshots_of
+
+    bins = args.bins if args.bin_times is None else args.bin_times
+    reading = {name: getattr(args, name) for name in _READ if getattr(args, name) is not None}
+    when = {"time_range": args.time_range, "bins": bins}
+    snapshots = snapshots_of(model, args.data, **when, **reading)
+    if ledger is not None:
+        console.remains = ", but what was reserved in the ledger counts"
+    named = ("past", "new_people", "epsilon", "delta", "seed")
+    how = {"ledger": ledger, "people": people, **{name: getattr(args, name) for name in named}}
+    grown = model.extend(snapshots, declared=declared_of(args) or None, **how)
+    if people is not None and people.seen:
+        console.note(people.seen)
+    grown.save(args.out, force=args.force, not_private=args.not_private)
+    values: dict[str, Any] = {"command": "extend", "model": console.wrote(args.out)}
+    if args.certificate is not None:
+        text = grown.certificate.to_json() + "\n"
+        values["certificate_file"] = console.write(text, args.certificate, args.force)
+    text = "\n  ".join([f"{grown.certificate}\n\nWritten:", *map(str, console.written)])
+    if ledger is not None:
+        values["ledger"] = ledger.summary()
+        text += f"\n\n{ledger.describe()}"
+    console.result({**values, "certificate": grown.certificate.to_dict()}, text)
 
 
 # Before anything is spent ---------------------------------------------------------------------
@@ -164,7 +264,7 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
     check_table(args)
     shared.require(vars(args), "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
-    check_declared(_declared(args))
+    check_declared(declared_of(args))
     if args.paths is None and (args.n is not None or args.at is not None):
         raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
     if args.seed is not None and not args.not_private:
@@ -182,10 +282,11 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
         raise InputError(
             "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
         )
-    _ledger(args)  # its caps are checked before anything is read
+    ledger_of(args)  # its caps are checked before anything is read
+    people_of(args)
     writes = {"out": (".privtraj",), "certificate": (".json",), "paths": shared.TABLES}
     writes["write_config"] = config.SUFFIXES
-    shared.check_files(args, "data", "ledger", "config", **writes)
+    shared.check_files(args, "data", "ledger", "config", "people", "people_key", **writes)
     if args.paths is not None:
         from privtraj.export.files import check_paths
 
@@ -214,17 +315,32 @@ def check_table(args: argparse.Namespace) -> None:
         )
 
 
-def _declared(args: argparse.Namespace) -> dict[str, str]:
+def declared_of(args: argparse.Namespace) -> dict[str, str]:
     said = {option.name: getattr(args, option.name) for option in DECLARED}
     return {name: words for name, words in said.items() if words is not None}
 
 
-def _ledger(args: argparse.Namespace) -> LedgerFile | None:
+def ledger_of(args: argparse.Namespace) -> LedgerFile | None:
     if args.ledger is None:
         return None
     from privtraj.privacy.ledger_file import LedgerFile
 
     return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
+
+
+def people_of(args: argparse.Namespace) -> People | None:
+    """The file that knows who was in earlier batches."""
+    given = (args.people, args.people_key)
+    if given == (None, None) and (args.returning, args.most_batches) == ("refuse", 1):
+        return None
+    if None in (*given, args.ledger, args.person):
+        raise InputError(
+            "--people, --people-key, --returning and --most-batches compare people over the "
+            "batches of a ledger: give --people FILE, --people-key FILE, --ledger FILE and --person"
+        )
+    from privtraj.stream.people import People
+
+    return People.open(*given, returning=args.returning, most_batches=args.most_batches)
 
 
 def refuse_wrong(found: TableCheck) -> None:

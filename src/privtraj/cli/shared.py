@@ -6,10 +6,13 @@ import argparse
 import inspect
 import os
 import platform
+import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base import files, formats
@@ -117,6 +120,32 @@ def require(given: Mapping[str, Any], *options: str | Option) -> None:
             raise InputError(f"{name} is needed: {option.needed}")
 
 
+def spread(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Choices in which a name such as X_pca-* is replaced by all columns of the data like it."""
+    numbers, others = chosen.get("feature") or [], chosen.get("columns") or {}
+    named = [*(name for name, *_ in numbers), *others]
+    if chosen.get("data") is None or not any("*" in name for name in named):
+        return chosen
+    from privtraj.data.sql import columns_of
+
+    used = {*named, chosen.get("time"), chosen.get("person")}
+    known = [name for name, _ in columns_of(chosen["data"], chosen.get("query"))]
+
+    def alike(pattern: str) -> list[str]:
+        if "*" not in pattern or pattern in known:
+            return [pattern]
+        like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+        found = [name for name in known if like.fullmatch(name) and name not in used]
+        if not found:
+            raise InputError(f"no column of the data is like '{pattern}': check its name")
+        return found
+
+    made: dict[str, Any] = {"feature": [[n, *ends] for name, *ends in numbers for n in alike(name)]}
+    if others:
+        made["columns"] = {n: form for name, form in others.items() for n in alike(name)}
+    return chosen | made
+
+
 def declared(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and columns of other kinds, as they were chosen, the way the library takes them."""
     numbers, others = chosen.get("feature") or [], chosen.get("columns")
@@ -166,6 +195,24 @@ def check_files(args: argparse.Namespace, *reads: str, **writes: tuple[str, ...]
         if not path.name.lower().endswith(suffixes):
             raise InputError(f"the name '{path.name}' must end in {either(suffixes)}")
         files.check_writable(path, args.force)
+
+
+def spare_pandas(console: Console, *paths: str | Path | None) -> None:
+    """Let pyarrow do without pandas, which takes half a second to load.
+
+    pyarrow looks for it once, to know its tables; in a process of our own that has nothing but CSV
+    and Parquet files there are none.
+    """
+    plain = all(p is None or str(p).lower().endswith((".csv", ".parquet")) for p in paths)
+    if console.alone and plain and "pandas" not in sys.modules:
+        import pyarrow
+
+        too_old = ModuleType("pandas")
+        too_old.__dict__["__version__"] = "0"
+        with warnings.catch_warnings(action="ignore"):
+            sys.modules["pandas"] = too_old
+            pyarrow.array([])
+            del sys.modules["pandas"]
 
 
 def keep_compiled() -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import secrets
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
-from privtraj.base.errors import Arg, InputError, listed
+from privtraj.base.errors import Arg, InputError, Said, listed
 from privtraj.columns.cells import fingerprint
 from privtraj.columns.kinds import (
     UNDECLARED,
@@ -57,7 +58,7 @@ class FaultCount(NamedTuple):
         return cls(where, int(faults.any(axis=1).sum()), len(faults))
 
 
-_FAULTS: dict[str, tuple[str | Arg, ...]] = {
+_FAULTS: dict[str, tuple[str | Arg | Said, ...]] = {
     "infinite": ("have infinite values in {}: correct or remove them",),
     "undeclared": (
         "have values in {} that are not declared: declare them, or an other that stands for them, "
@@ -69,7 +70,9 @@ _FAULTS: dict[str, tuple[str | Arg, ...]] = {
     ),
     "broken": ("have values in {} that are not whole: round them, or declare numbers",),
     "missing": (
-        "have missing values in {}: fill them in, or leave these records out with ",
+        "have missing values in {}: say that people may lack it with ",
+        Said("missing=True in its column", "--column NAME number low=... high=... missing"),
+        ", fill them in, or lose these people with ",
         Arg("missing", "drop"),
     ),
     "invisible": (
@@ -140,7 +143,7 @@ def values_of(cells: pa.ChunkedArray, column: Column) -> Floats:
         return found
     if isinstance(column, Date):
         return arrow.dates(cells, column.name)
-    found = arrow.numbers(cells, column.name)
+    found = column.without_codes(arrow.numbers(cells, column.name))
     if isinstance(column, Integer):
         broken = int(np.sum(np.isfinite(found) & (found != np.rint(found))))
         check("broken", FaultCount([column.name], broken, len(found)))
@@ -190,6 +193,46 @@ def identities(
     people = {text: k for k, text in enumerate(dict.fromkeys(texts))}
     merged = [people[text] for text in texts]
     return np.array([*merged, -1])[codes], pa.array(list(people), pa.string())
+
+
+def written(ids: pa.Array) -> list[bytes]:
+    """Identifiers as bytes that are the same wherever a person is: 7 is 7.0 and the text "7"."""
+
+    def text(value: Any) -> bytes:
+        if isinstance(value, bytes):
+            return value
+        if isinstance(value, float | Decimal) and value == int(value):
+            value = int(value)
+        if isinstance(value, Decimal):
+            value = f"{value.normalize():f}"
+        return str(value).encode("utf-8", "surrogatepass")
+
+    return [text(value) for value in ids.to_pylist()]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IdentifiedRows(MemoryRows):
+    """Rows of which it is known whose they are. whose: codes (n,), and the identifier of each."""
+
+    whose: tuple[Ints, Any] = field(kw_only=True)
+
+    def identifiers(self) -> Iterator[list[bytes]]:
+        """Of all who have a row, so many at a time."""
+        codes, ids = self.whose
+        present = np.unique(codes)
+        for start in range(0, len(present), BLOCK):
+            yield written(ids.take(pa.array(present[start : start + BLOCK])))
+
+    def without(self, gone: Callable[[bytes], bool]) -> IdentifiedRows:
+        """Without the rows of some people; the digest is still that of the table."""
+        codes, ids = self.whose
+        stay = np.zeros(len(ids), dtype=np.bool_)
+        stay[np.unique(codes)] = [not gone(one) for some in self.identifiers() for one in some]
+        kept = stay[codes]
+        points, times = frozen(self.points[kept]), frozen(self.times[kept])
+        people = None if self.people is None else frozen(self.people[kept])
+        check_enough(len(times))
+        return IdentifiedRows(points, times, self.digest, people, whose=(codes[kept], ids))
 
 
 @dataclass(frozen=True, repr=False)
@@ -306,9 +349,12 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     check_enough(len(records.times))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
     points = to_unit(public.columns, encoded(public.columns, records.points)).astype(np.float32)
-    several = public.most_records > 1 and records.people is not None
-    people = frozen(records.people[0].copy()) if several and records.people else None
-    return MemoryRows(frozen(points), frozen(records.times.copy()), digest, people)
+    points, times = frozen(points), frozen(records.times.copy())
+    if records.people is None:
+        return MemoryRows(points, times, digest)
+    codes = frozen(records.people[0].copy())
+    people = codes if public.most_records > 1 else None
+    return IdentifiedRows(points, times, digest, people, whose=(codes, records.people[1]))
 
 
 def _limited_per_person(records: Records, public: PublicInputs) -> Records:

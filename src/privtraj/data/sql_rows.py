@@ -24,7 +24,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import Any
@@ -47,6 +47,7 @@ from privtraj.columns.kinds import (
     Flag,
     Integer,
     LogNumber,
+    Number,
     of_tables,
 )
 from privtraj.data import arrow, records
@@ -66,6 +67,7 @@ class SqlRows:
         database work on every column of a table, also on those that nobody looks at.
     count: how many there are.
     people: as unit of all columns, with who, where people may have several; else None.
+    whose: who, once each, as codes and identifiers; in_memory: the same rows there.
     """
 
     records: RemoteTable
@@ -75,6 +77,8 @@ class SqlRows:
     count: int
     people: RemoteTable | None = None
     repeated_count: int = 0
+    whose: Any = None
+    in_memory: Any = None
 
     def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
         """One group-by; the numbers of the cells and the counts come back."""
@@ -134,6 +138,15 @@ class SqlRows:
         times, *values, people = (_array(column) for column in found.columns)
         return RepeatedRows(people, times, np.column_stack(values))
 
+    def identifiers(self) -> Iterator[list[bytes]]:
+        """`IdentifiedRows.identifiers`, as they come from the database."""
+        for batch in self.whose.batches():
+            yield records.written(records.identities(pa.chunked_array([batch.column(0)]), "")[1])
+
+    def without(self, gone: Callable[[bytes], bool]) -> Any:
+        """Keyed hashes are not computed in a database, so the rows come here."""
+        return self.in_memory().without(gone)
+
     @cached_property
     def digest(self) -> bytes:
         asked = of_tables(self.columns)
@@ -189,12 +202,13 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
         return kept.filter(~_any(_missing, kept, dropping)) if dropping else kept
 
     count = missing.total - missing.records
-    repeated = 0
+    repeated, whose = 0, None
     if person is not None:
         people = remote.with_table(complete(["t", "who"]))
         too_many, repeated = _counted_people(people, count, public, datetime)
         if too_many:
             return None
+        whose = remote.with_table(people.table.select("who").distinct())
     records.check_enough(count)
 
     asked = [column.name for column in public.asked]
@@ -210,7 +224,62 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
     people_of = unit(everything, "who") if public.most_records > 1 else None
     given = [name for name in values if name[0] in "tc"]
     kept = remote.with_table(complete(given).select(*given))
-    return SqlRows(kept, unit, public.columns, datetime, count, people_of, repeated)
+
+    def in_memory() -> Any:
+        return records.rows_of(records.Records.of_table(remote.read(), public), public)
+
+    several = (people_of, repeated, whose, in_memory)
+    return SqlRows(kept, unit, public.columns, datetime, count, *several)
+
+
+def range_counts(remote: RemoteTable, public: PublicInputs) -> dict[str, dict[str, int]] | None:
+    """How many records are known and on which side of what is declared, by the name of a column,
+    and of the time also how many are nearest to each time of interest; nothing else comes back.
+
+    None where a database is not known to count as it is done in memory.
+    """
+    table, axis, asked = remote.table, public.axis, public.asked
+    if not all(_reads_dates(table, column) for column in asked):
+        return None
+    values = _values_of(table, public, axis.datetime)
+    for k, column in enumerate(asked):
+        if isinstance(column, Category):  # as if nothing stood for what is missing or undeclared
+            values[f"y{k}"] = _level(values[f"c{k}"], replace(column, other=None, missing=False))
+    kept = table.select(**{name: values[name] for name in values if name[0] in "ty"})
+    t, (first, last) = kept["t"], axis.range.tolist()
+    sides = (
+        {"below": t < _double(first), "above": t > _double(last)}
+        if not axis.datetime
+        else {
+            "below": ~_later(t, math.nextafter(first, -math.inf)),
+            "above": _later(t, last),
+        }
+    )
+    tests = {
+        public.time_name: {"records": t.isnull() | t.notnull(), "known": ~_missing(t), **sides}
+    }
+    for k, column in enumerate(asked):
+        y = kept[f"y{k}"]
+        tests[column.name] = {"known": ~_missing(y)}
+        if isinstance(column, Category):
+            tests[column.name]["undeclared"] = _undeclared(y)
+        elif isinstance(column, Number):
+            tests[column.name] |= {
+                "below": y < _double(column.low),
+                "above": y > _double(column.high),
+            }
+    called = [(name, fault) for name in tests for fault in tests[name]]
+    asking = {f"n{k}": kept.count(where=tests[n][f]) for k, (n, f) in enumerate(called)}
+    found: dict[str, dict[str, int]] = {name: {} for name in tests}
+    for (name, fault), many in zip(
+        called, _one(remote.with_table(kept.aggregate(**asking))).values(), strict=True
+    ):
+        found[name][fault] = many
+    place = _slab(t, Slabs.around(axis.times), axis.datetime)
+    nearest = kept.filter(~_missing(t)).group_by(place=place).aggregate(n=lambda rows: rows.count())
+    for places, n in _batches(remote.with_table(nearest)):
+        found[public.time_name] |= dict(zip(map(str, places), n.tolist(), strict=True))
+    return found
 
 
 # Checks ---------------------------------------------------------------------------------------
@@ -331,6 +400,9 @@ def _values_of(table: Any, public: PublicInputs, datetime: bool) -> dict[str, An
             value = _seconds(cell)
         elif not isinstance(column, Category):
             value = cell = _number(cell)
+            if column.missing_codes:
+                coded = cell.isin([_double(code) for code in column.missing_codes])
+                value = cell = ibis.ifelse(coded, ibis.null("float64"), cell)
         else:  # text, a whole number or a double
             if not (kind.is_string() or kind.is_integer()):
                 whole = kind.is_boolean() or kind.is_null()
