@@ -6,6 +6,7 @@ import argparse
 import shlex
 from argparse import SUPPRESS
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
@@ -124,8 +125,11 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     """The model, saved with all that was asked for, and what to say about it."""
     from privtraj.data.snapshots import Snapshots
 
+    if Path(args.data or "").is_file():
+        shared.spare_pandas(console, args.data, args.paths)
     synthesizer = _prepared(args)
     note(args, synthesizer, console)
+    console.progress("reading the table")
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
     if not args.yes:
         refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
