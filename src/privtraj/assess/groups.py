@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.assess.common import SURE
-from privtraj.base.arrays import Floats
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
 from privtraj.measures.pairs import BANDS
@@ -62,6 +62,23 @@ class GroupNoise:
         if people <= SURE * self.count:
             return "share"
         return "numbers" if self.numbers and people < self.mean / APART else ""
+
+    def of_means(self, people: Floats, values: Ints) -> tuple[Floats, Mask]:
+        """(P, L) half widths of 90 % intervals of means at P times, in standard deviations of
+        everybody, and which of them are lost; of so many people who have one of values (L,).
+
+        Noise adds up over the times of a value:  s^2 = values mean^2 / (people of all times).
+        """
+        among, here = np.maximum(people.sum(axis=0), 1.0), np.maximum(people, 1.0)
+        off = self.mean * np.sqrt(values / (among * here))
+        lost = (off > APART) | (among <= SURE * self.count * np.sqrt(values))
+        return SURE * np.hypot(off, here**-0.5), lost
+
+    def of_shares(self, people: Floats) -> Floats:
+        """(P, ...) half widths of 90 % intervals of shares among so many people at P times."""
+        among, here = max(float(people.sum()), 1.0), np.maximum(people, 1.0)
+        half: Floats = SURE / 2 * np.hypot(2 * self.count / np.sqrt(among * here), here**-0.5)
+        return half
 
 
 def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> float:
