@@ -246,7 +246,7 @@ def test_that_people_are_new_is_the_stewards_word_and_the_sum_is_said(path):
     fit(ledger, SECOND, epsilon=0.5, new_people=True)
     ledger.charge(0.125, 0.0, "add-remove", "for everybody, and counted once in the sum")
     said = ledger.describe()
-    assert "the steward's word, which nothing checks" in said
+    assert "the steward's word, unless a file of them was kept" in said
     assert "their sum, epsilon 1.375 and delta 2e-05." in said
 
 

@@ -19,7 +19,7 @@ from privtraj.assess.common import LEVELS, Finding
 from privtraj.assess.findings import findings, share
 from privtraj.assess.plan import Intention, intention
 from privtraj.assess.tally import TableTally
-from privtraj.base.errors import InputError, aligned
+from privtraj.base.errors import InputError, about, aligned
 from privtraj.base.formats import READABLE, find_format
 from privtraj.base.space import written_times
 from privtraj.columns.kinds import Category
@@ -90,8 +90,9 @@ class TableCheck:
 
     def text(self, typed: bool = False) -> str:
         """All of it; typed: in the words of the command line."""
-        about = "" if self.exact else "about "
-        whose = "" if self.people is None else f" of {about}{self.people} people"
+        whose = "" if self.people is None else f" of {self.people} people"
+        if self.people is not None and not self.exact:  # counted by hashes, which err by a little
+            whose = f" of about {about(min(self.people, self.records))} people"
         size = f"{self.records} records{whose}"
         parts = ["\n".join([NOTICE, size, *map(_item, self.read)]), _table(self.columns)]
         for level in LEVELS:
@@ -131,8 +132,9 @@ def check(
     public = PublicInputs.declared(**declared)
     dialect, person, where = public.dialect, public.person, public.domain
     planned = None if synthesizer is None else intention(synthesizer, public, where)
-    tally = TableTally(public, person, where, dialect)
-    for block in _blocks(source, query, tally, dialect, row_by_row):
+    tally = TableTally(public, person, where, dialect, ranges_only)
+    counted = ranges_only and where is None and _in_database(source, query, tally, row_by_row)
+    for block in () if counted else _blocks(source, query, tally, dialect, row_by_row):
         tally.add(block)
     files, guess, read, others = _files(source), None, [], {}
     is_csv = bool(files) and detection.is_csv(files[0])
@@ -184,6 +186,23 @@ def _blocks(
     else:
         for batch in remote.batches():
             yield pa.Table.from_batches([batch])
+
+
+def _in_database(source: Any, query: str | None, tally: TableTally, row_by_row: bool) -> bool:
+    """Whether the database that holds the records has counted what tells a wrong range."""
+    public = tally.public
+    kinds = public.cell_kinds
+    remote = sql.remote_table(
+        source, query, list(kinds), kinds, public.dialect, row_by_row=row_by_row
+    )
+    if remote is None:
+        return False
+    from privtraj.data import sql_rows  # which needs Ibis
+
+    counted = sql_rows.range_counts(remote, public)
+    if counted is not None:
+        tally.take(counted)
+    return counted is not None
 
 
 def how_read(
@@ -254,11 +273,11 @@ def _counts(tally: TableTally) -> Iterator[dict[str, Any]]:
     first, last = (str(t) for t in written_times(public.axis.range, public.axis.datetime))
     counts = {name: many for name, many in time.counts.items() if name != "broken"}
     counts["empty"] = int((time.parts == 0).sum())  # times of interest without a record
-    about = {"name": time.name, "declared": f"{time.name} from {first} to {last}"}
-    yield {**about, "records": tally.records, **counts}
+    known = {"name": time.name, "declared": f"{time.name} from {first} to {last}"}
+    yield {**known, "records": tally.records, **counts}
     for column in public.asked:
-        about = {"name": column.name, "declared": str(column)}
-        yield {**about, "records": tally.records, **tally.columns[column.name].counts}
+        known = {"name": column.name, "declared": str(column)}
+        yield {**known, "records": tally.records, **tally.columns[column.name].counts}
 
 
 def _table(columns: Sequence[dict[str, Any]]) -> str:

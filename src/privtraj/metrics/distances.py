@@ -177,9 +177,15 @@ def two_sample_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning
     for part in range(_FOLDS):
         seen = fold != part
         trained, target = features[seen], kind[seen]
-        # w that minimises |A w - t|^2 / n + ridge |w|^2
-        square = trained.T @ trained / len(trained) + _RIDGE * np.eye(trained.shape[1])
-        weights = np.linalg.solve(square, trained.T @ target / len(trained))
+        # w = (A'A / n + ridge)^-1 A't / n = A' (AA' / n + ridge)^-1 t / n, by the smaller matrix,
+        # minimises |A w - t|^2 / n + ridge |w|^2
+        n, p = trained.shape
+        if p <= n:
+            square = trained.T @ trained / n + _RIDGE * np.eye(p)
+            weights = np.linalg.solve(square, trained.T @ target / n)
+        else:
+            square = trained @ trained.T / n + _RIDGE * np.eye(n)
+            weights = trained.T @ np.linalg.solve(square, target / n)
         # P(score of a positive > score of a negative) + P(equal) / 2
         positive = kind[~seen] > 0
         count = int(positive.sum())

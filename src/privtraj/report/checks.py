@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 Grade = Literal["good", "look closer", "poor"]
 
-MOST_COUPLED = 2048
-"""Curves up to which couplings are checked: 4,096 of them at five times took 80 s on busy cores."""
 LOST = 5
 """People below which most of the structure at a time is taken to be lost, as a poor worth is."""
 BELOW = 4
 """How many times less than over all a time is worth that is marked."""
+NAMED = 3
+"""Lost values that the headline names, the most frequent first."""
 MOST_ROWS = 24
 """Groups and correlations that are listed, the lost ones, and the strongest, first."""
 BORDER = 0.125
@@ -130,7 +130,9 @@ def _groups(groups: Sequence[Group]) -> Iterator[Finding]:
         return
     lost = [one for one in groups if one.lost]
     held = max((one.share for one in lost), default=0.0)
-    words = {"lost": str(len(lost)), "values": str(len(groups)), "kept": ". ".join(
+    worst = [f"{one.column} {one.value}" for one in sorted(lost, key=lambda one: -one.share)]
+    names = f": {', '.join(worst[:NAMED])}{' ...' * (len(worst) > NAMED)}" if worst else ""
+    words = {"names": names, "lost": str(len(lost)), "values": str(len(groups)), "kept": ". ".join(
         f"{one[:1].upper()}{one[1:]}" for one in sentences(groups))}  # fmt: skip
     check = judged("lost", held, **words)
     yield replace(check, numbers={"lost_values": len(lost), "values": len(groups), "lost": held})
@@ -358,8 +360,7 @@ def _fit(model: TrajectoryModel) -> Iterator[Finding]:
         yield judged("noise", noise, ratio=f"{noise:.2g}")
     if heat is not None:
         yield judged("temperature", heat, heat=round_number(f"{heat:.2g}"))
-    # Curves do without couplings, and coupling very many of them takes minutes.
-    if not model.curves or model.particles.shape[1] <= MOST_COUPLED:
+    if not model.curves:  # which do without couplings
         left = model.couplings("entropic").error
         steps = "" if during is None else f", {during:.2g} in the last step"
         yield judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)
