@@ -109,7 +109,7 @@ def test_the_bare_command_says_what_to_do_next(capsys):
         ),
         (["demo"], ["example:", "--people", "--epsilon", "--out"]),
         (["fit"], ["example:", "data:", "privacy:", "ledger:", "output:", "advanced:"]),
-        (["fit"], ["before anything is spent:", "--dry-run", "--yes"]),
+        (["fit"], ["before anything is spent:", "--yes"]),
         (["check"], ["examples:", "never for release", "exit codes:", "data:", "privacy:"]),
         (["sample"], ["example", "data:", "output:", "advanced:"]),
         (["verify"], ["examples:", "MODEL", "--certificate FILE", "--key FILE"]),
@@ -223,20 +223,12 @@ def test_demo_refuses_before_making_the_directory(tmp_path, capsys):
 def test_round_trip_with_dates(clinic, tmp_path, capsys, suffix):
     out, paths = tmp_path / "m.privtraj", tmp_path / f"p{suffix}"
     dates = {"time": ["visit"], "time_range": ["2020-01-01", "2022-11-01"]}
-    more = [
-        "--certificate",
-        str(tmp_path / "c.json"),
-        "--paths",
-        str(paths),
-        "-n",
-        "7",
-        "--at",
-        "9",
-    ]
     words = _fit_words(clinic.with_suffix(suffix), out, **dates)
-    assert cli.main([*words, *more, "--json"]) == 0
+    assert cli.main([*words, "--certificate", str(tmp_path / "c.json"), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["paths"] == {
+    drawing = ["sample", str(out), "-n", "7", "--at", "9", "--out", str(paths), "--json"]
+    assert cli.main(drawing) == 0
+    assert json.loads(capsys.readouterr().out)["paths"] == {
         "file": str(paths),
         "n": 7,
         "times": 9,

@@ -27,9 +27,7 @@ from privtraj.recipe import BOOLEAN, Option, whole
 
 # A configuration to fill in -------------------------------------------------------------------
 
-_OUT = changed(
-    "out", "file to write, .toml or .yaml", needed="", default=Path("privtraj.toml"), short="-o"
-)
+_OUT = changed("out", "file to write, .toml", needed="", default=Path("privtraj.toml"), short="-o")
 _LOOKED = "names and kinds of columns and, of CSV, how numbers and dates are written"
 
 
@@ -42,7 +40,7 @@ def init(args: argparse.Namespace, console: Console) -> None:
 
     examples:
       privtraj init clinic.csv -o fit.toml
-      privtraj init postgresql://host/clinic --query visits -o fit.yaml
+      privtraj init postgresql://host/clinic --query visits -o fit.toml
 
     then fill in the file and run:
       privtraj fit --config fit.toml
@@ -179,7 +177,7 @@ def _words(name: str) -> set[str]:
 
 # A look at the table --------------------------------------------------------------------------
 
-_CONFIG = Option("config", FILE, "TOML or YAML file of a fit; options on the command line win")
+_CONFIG = Option("config", FILE, "TOML file of a fit; options on the command line win")
 
 
 def _of_records(group: Group) -> Group:

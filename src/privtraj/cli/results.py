@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # fmt: off
 _WHICH = (
     MODEL,
-    changed("n", "number of synthetic people"),
-    changed("at", "number of times, spread over the range"),
+    Option("n", whole(1), "number of synthetic people", otherwise=PEOPLE_DRAWN, short="-n"),
+    Option("at", whole(1), "number of times, spread over the range", otherwise="the fitted times"),
     Option("times", TIMES,
            "instead of --at: the times themselves, numbers or dates inside the range"),
     Option("where", CONDITIONS,
