@@ -36,7 +36,6 @@ for package in [
     "ibis",
     "movingpandas",
     "polars",
-    "yaml",
 ]:
     pytest.importorskip(package)  # mistakes are made with all of them
 

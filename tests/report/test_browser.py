@@ -73,6 +73,12 @@ def test_a_page_opens_alone_moves_and_draws_people(opened, name):
     assert "Synthetic person 1" in shown.text("#readout")
     assert page.locator("svg.band path.mid").count() > 1
     assert page.locator("svg.shares").count() == (7 if name == "mixed" else 0)
+    if name == "mixed":
+        everybody, asked = shown.drawn(), shown.text("#answer")
+        page.uncheck("#ticks input >> nth=0")  # colours and filters by a category from the start
+        assert shown.drawn() != everybody
+        page.select_option("#ask-by", label="sex")
+        assert "Mean of hb by sex" in shown.text("#answer") != asked
     page.click("#draw-show")
     page.wait_for_selector("#draw-preview tbody tr")
     assert page.locator("#draw-preview tbody tr").count() == 6
@@ -137,7 +143,6 @@ def _heap(shown):
 @thorough
 def test_play_advances_and_pause_stops(opened):
     shown = opened()
-    shown.page.select_option("#speed", "4")
     shown.page.click("#play")
     assert shown.page.get_attribute("#play", "aria-label") == "Pause"
     wait(shown, lambda at: at > 1)
@@ -153,7 +158,6 @@ def test_play_advances_and_pause_stops(opened):
 def test_play_ends_at_the_end_and_begins_again(opened):
     shown = opened()
     shown.slide(0.99)
-    shown.page.select_option("#speed", "4")
     shown.page.click("#play")
     wait(shown, lambda at: at == 20)
     assert shown.page.get_attribute("#play", "aria-label") == "Play"
@@ -164,7 +168,6 @@ def test_play_ends_at_the_end_and_begins_again(opened):
 @thorough
 def test_who_wants_no_motion_sees_fitted_times_only(opened):
     shown = opened(reduced_motion="reduce")
-    shown.page.select_option("#speed", "4")
     shown.page.click("#play")
     wait(shown, lambda at: at > 0)
     shown.page.click("#play")

@@ -12,11 +12,12 @@ from scipy.spatial import KDTree
 
 from privtraj.base.space import from_unit
 from privtraj.columns.precision import kilometres
+from privtraj.domain.domain import Domain
 from privtraj.report import maps
 from privtraj.report.maps import (
     FILE,
     FINEST,
-    backdrop,
+    backdrops,
     draw_backdrop,
     framed,
     level_of,
@@ -214,17 +215,30 @@ def test_a_window_holds_the_box_and_is_wide_enough_for_any_picture():
 
 
 def test_a_page_holds_the_outlines_of_its_window(model):
-    made = backdrop(sampled(model))
+    (made,) = backdrops(sampled(model), None)
     assert made["axes"] == (0, 1)
-    for kind in ("land", "borders"):
-        points = np.frombuffer(base64.b64decode(made[kind]["points"]), "<u2")
-        assert len(points) == 2 * sum(made[kind]["sizes"]) > 500
-    assert len(made["land"]["points"]) < 300_000
+    for layer in made["layers"].values():
+        points = np.frombuffer(base64.b64decode(layer["points"]), "<u2")
+        assert len(points) == 2 * sum(layer["sizes"]) > 500
+    assert len(made["layers"]["land"]["points"]) < 300_000
+
+
+@pytest.mark.parametrize("kind", ["area", "network"])
+def test_a_domain_is_behind_the_people(made_model, kind):
+    shown = sampled(made_model(features=("x", "y"), bounds=EUROPE))
+    (west, east), (south, north) = EUROPE
+    ends = np.array([[west - 9, south], [east, south], [east, north]])
+    edges = np.stack([ends, np.roll(ends, -1, axis=0)], axis=1)
+    (made,) = backdrops(shown, Domain(kind, edges.reshape(-1, 4), "x", "y"))
+    assert (made["axes"], made["globe"], list(made["layers"])) == ((0, 1), False, [kind])
+    shares = np.frombuffer(base64.b64decode(made["layers"][kind]["points"]), "<u2") / 65535
+    assert (shares.min(), shares.max()) == (0, 1)  # cut at the box
+    assert len(shares) == 2 * sum(made["layers"][kind]["sizes"])
 
 
 def test_other_features_have_no_map(made_model):
     shown = sampled(made_model(features=("x", "y"), bounds=EUROPE))
-    assert backdrop(shown) is None
+    assert backdrops(shown, None) == []
     assert ways(shown, "age", False) is None
 
 

@@ -1,6 +1,7 @@
 """What a page shows of people, as data: frames, bands, densities, maps by name, categories."""
 
 import base64
+import re
 
 import numpy as np
 import pytest
@@ -154,6 +155,17 @@ def test_few_values_are_drawn_in_their_order():
     assert drawn.group.tolist() == [0, 1, 2]
 
 
+def test_where_most_people_would_be_others_values_are_merged():
+    codes = [f"{area}{k:03}" for area in range(10, 16) for k in range(50)]
+    shares = np.full(300, 1 / 300)
+    assert Drawn.of(pt.Category(codes), shares).labels == tuple(f"{k}0…" for k in range(10, 16))
+    steps = Drawn.of(pt.Ordered([f"s{k}" for k in range(300)]), shares)
+    assert (steps.labels[0], steps.labels[-1]) == ("s0 to s42", "s257 to s299")
+    assert np.ptp(np.bincount(steps.group)) <= 1  # neighbours, about as many people in each
+    words = Drawn.of(pt.Category([f"{chr(200 + k)} word" for k in range(100)]), shares[:100])
+    assert words.labels[-1] == "93 others"  # which have nothing in common
+
+
 def test_rare_values_are_drawn_as_one_and_missing_is_never_among_them():
     column = pt.Category([f"c{k}" for k in range(200)], other="rest", missing=True)
     shares = np.full(202, 0.001)
@@ -233,11 +245,26 @@ def test_flows_on_the_page_say_who_changes(stage, reports):
 
 def test_fixed_columns_and_gaps_are_told_apart(reports):
     categories = {one["name"]: one for one in reports("mixed")[1].data["categories"]}
-    assert [one["kind"] for one in categories.values()] == ["fixed", "", "", "", "missing"]
+    assert [one["fixed"] for one in categories.values()] == [True, False, False, False]
     assert categories["sex"]["labels"] == ("F", "M")
-    absent = np.array(categories["hb"]["shares"])[:, 1]
-    assert (np.abs(absent - 0.125) < 0.08).all()
+    words, *others = reports("mixed")[1].data["lacking"]
+    ends = [float(number) / 100 for number in re.findall(r"[\d.]+", words)]
+    assert words.startswith("missing in ")
+    assert others == ["", "", ""]
+    assert (np.abs(np.array(ends) - 0.125) < 0.08).all()
     assert reports("plain")[1].data["categories"] == []
+
+
+def test_means_by_group_are_those_of_the_people(reports):
+    page = reports("mixed")[1]
+    groups, names = page.data["groups"], [one["name"] for one in page.data["categories"]]
+    means = np.array(groups["means"][names.index("smoker")][0], float)  # of hb, (P, 2)
+    assert np.ptp(means, axis=1) * 12 == pytest.approx(3, abs=0.5)  # who smokes has 3 more
+    assert page.data["told"] == (names.index("smoker"), 0)
+    assert all(len(row) == 4 for row in groups["means"])
+    own = np.frombuffer(base64.b64decode(page.data["categories"][0]["people"]), "u1")
+    assert len(own) == page.data["people"]
+    assert abs(own.mean() - page.data["categories"][0]["shares"][0][1]) < 0.1
 
 
 def test_numbers_alone_are_on_the_stage_and_whole(reports):
@@ -246,7 +273,7 @@ def test_numbers_alone_are_on_the_stage_and_whole(reports):
     assert page.data["dates"] == [False, False, False, True]
     shown = sampled(model)
     assert np.isfinite(shown.people).all()
-    assert 0.05 < shown.missing["hb"].mean() < 0.2
+    assert 0.05 < np.isnan(shown.values[..., 0]).mean() < 0.2
 
 
 def test_bands_are_of_those_who_have_the_number(reports):
@@ -265,4 +292,4 @@ def test_who_never_has_a_number_is_drawn_last():
     people = sampled(model).people[..., 0]
     assert np.isfinite(people).all()
     assert len(np.unique(people, axis=0)) == len(people)  # whose hb was filled in were all alike
-    assert 0.25 < sampled(model).missing["hb"].mean() < 0.42
+    assert 0.25 < np.isnan(sampled(model).values[..., 0]).mean() < 0.42

@@ -136,7 +136,7 @@ def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[s
 
 @shared.command(
     *(MODEL, changed("out", "page to write: .html", short="-o")),
-    *writing(),
+    *(changed("title", "name of the page", otherwise="the declared one"), *writing()),
 )
 def report(args: argparse.Namespace, console: Console) -> None:
     """Write a model as one page to look at in a browser; costs no privacy.
@@ -151,7 +151,8 @@ def report(args: argparse.Namespace, console: Console) -> None:
     model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 
-    write_report(model, args.out, force=args.force, progress=console.progress("fits made again"))
+    done = console.progress("fits made again")
+    write_report(model, args.out, force=args.force, title=args.title or "", progress=done)
     values = {"model": str(args.model), "private": model.certificate.private}
     values["out"] = console.wrote(args.out)
     text = f"Written: {args.out}\nTo look at it, open {args.out} in a browser"

@@ -16,6 +16,8 @@ from privtraj.columns.kinds import Boolean, Category, Date, Number
 MOST_COLOURS = 7
 """That colour-blind readers tell apart: those of Okabe and Ito, less black."""
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+MOST_OTHERS = 0.5
+"""Of the people, that values without a colour may have before values are merged."""
 OTHERS_COLOUR = "#8a939b"
 MISSING_COLOUR = "#d4d8dc"
 LONGEST_LABEL = 40
@@ -84,7 +86,7 @@ class Drawn:
     """The levels of a category as a picture has them, L of them, from the bottom up.
 
     A picture tells few levels apart: the most frequent have a colour each, missing has its own, and
-    all others are drawn as one.
+    all others are drawn as one. Where these would be too many people, values are merged first.
     labels: (L,) what they mean.  shades: (L,) 1 to 7, "others" or "missing".
     group: (C,) where each level of the category is among them.
     """
@@ -96,15 +98,16 @@ class Drawn:
     @classmethod
     def of(cls, column: Category, shares: Floats) -> Drawn:
         """Of levels that people have in shares (C,), over all times."""
-        named = [k for k, label in enumerate(column.labels) if label is not None]
-        frequent = sorted(named, key=lambda k: -shares[k])[:MOST_COLOURS]
-        kept = [k for k in named if k in frequent]
-        labels = [text_label(column, k) for k in kept]
+        parts = _parts(column, shares)
+        frequent = sorted(parts, key=lambda part: -shares[part[1]].sum())[:MOST_COLOURS]
+        kept = [part for part in parts if part in frequent]
+        labels = [label for label, _ in kept]
         shades = [str(k + 1) for k in range(len(kept))]
         group = np.full(column.levels, len(kept))
-        group[kept] = np.arange(len(kept))
-        if len(named) > len(kept):
-            labels.append(f"{len(named) - len(kept)} others")
+        for k, (_, levels) in enumerate(kept):
+            group[levels] = k
+        if others := [len(part[1]) for part in parts if part not in kept]:
+            labels.append(f"{sum(others)} others")
             shades.append("others")
         if column.missing:
             group[column.levels - 1] = len(labels)
@@ -132,6 +135,33 @@ class Drawn:
             cell = drawn[both, k] * size + drawn[both, k + 1]
             tables.append(np.bincount(cell, minlength=size**2) / max(both.sum(), 1))
         return np.array(tables).reshape(-1, size, size)
+
+
+def _parts(column: Category, shares: Floats) -> list[tuple[str, list[int]]]:
+    """Levels that are drawn as one, and their label: each alone, if the few that have colours have
+    most of the people. Else neighbours, if values have an order, or codes that begin alike."""
+    named = [k for k, label in enumerate(column.labels) if label is not None]
+    texts = [text_label(column, k) for k in named]
+    merged: list[list[Any]] = [[text[:n] for text in texts] for n in range(LONGEST_LABEL, 0, -1)]
+    if column.ordered:
+        until = np.cumsum(shares[named])
+        middles = (until - shares[named] / 2) / max(until[-1], 1e-12)
+        merged = [np.floor(MOST_COLOURS * middles).tolist()]
+    for keys in (named, *merged):
+        parts: dict[Any, list[int]] = {}
+        for k, key in zip(named, keys, strict=True):
+            parts.setdefault(key, []).append(k)
+        held = sorted((float(shares[levels].sum()) for levels in parts.values()), reverse=True)
+        if len(parts) > 1 and sum(held[MOST_COLOURS:]) <= MOST_OTHERS * sum(held):
+            break
+    else:
+        parts = {k: [k] for k in named}
+    made = []
+    for key, levels in parts.items():
+        first, last = (text_label(column, levels[end]) for end in (0, -1))
+        several = f"{first} to {last}" if column.ordered else f"{key}…"
+        made.append((several if len(levels) > 1 else first, levels))
+    return made
 
 
 def shares_of(levels: Ints, count: int) -> Floats:

@@ -23,12 +23,14 @@ from privtraj.report.people import Sampled, maps, packed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from privtraj.domain.domain import Domain
     from privtraj.model.paths import Paths
 
 FILE = "coastline.npz"
 UNITS = 200  # in a degree: points are whole numbers of them, half a kilometre each
 FINEST = 0.015  # degrees of latitude, 1.7 km, by which lines are off at most
 LAND, SEA, COAST = "#f3f0e7", "#e6eff4", "#a9a48f"  # of figures; pages have their own in page.css
+EDGE = "#6f6a55"  # of a domain
 
 Window = tuple[float, float, float, float]  # west, east, south, north, in degrees
 
@@ -50,20 +52,48 @@ def window(bounds: Floats) -> Window:
     return x - across, x + across, max(y - up, -90.0), min(y + up, 90.0)
 
 
-def backdrop(shown: Sampled) -> dict[str, Any] | None:
-    """The map of a page, if its people have longitude and latitude: of land and borders all points,
-    as shares of the frame, and how many each line has."""
-    if shown.globe is None:
-        return None
-    seen = window(shown.bounds[list(shown.globe)])
-    frame = framed(seen)
-    low, size = np.array(frame[::2]), np.array([frame[1] - frame[0], frame[3] - frame[2]])
-    made: dict[str, Any] = {"axes": shown.globe, "window": seen, "frame": frame}
-    for kind, lines in zip(("land", "borders"), outlines(seen), strict=True):
-        points = np.concatenate(lines) if lines else np.empty((0, 2))
-        sizes = [len(line) for line in lines]
-        made[kind] = {"points": packed((points - low) / size), "sizes": sizes}
+def backdrops(shown: Sampled, domain: Domain | None) -> list[dict[str, Any]]:
+    """What lies behind two numbers of a page: land and borders if they are longitude and latitude,
+    and the domain that people stay in.
+
+    axes: which numbers.  window: outside of it nothing is true.  layers: by name, all points as
+    shares of the frame, and how many each line has.
+    """
+    made = []
+
+    def add(axes: tuple[int, int], frame: Window, **more: Any) -> None:
+        low, size = np.array(frame[::2]), np.array([frame[1] - frame[0], frame[3] - frame[2]])
+        layers = {
+            kind: {
+                "points": packed((np.concatenate([np.empty((0, 2)), *lines]) - low) / size),
+                "sizes": [len(line) for line in lines],
+            }
+            for kind, lines in more.pop("layers").items()
+        }
+        made.append({"axes": axes, "frame": frame, "layers": layers, **more})
+
+    if shown.globe is not None:
+        seen = window(shown.bounds[list(shown.globe)])
+        layers = dict(zip(("land", "border"), outlines(seen), strict=True))
+        add(shown.globe, framed(seen), window=seen, layers=layers, globe=True)
+    if domain is not None:
+        names = [column.name for column in shown.numbers]
+        axes = names.index(str(domain.x)), names.index(str(domain.y))
+        box: Any = tuple(shown.bounds[list(axes)].ravel().tolist())
+        add(axes, box, window=box, layers={domain.kind: domain_lines(domain, box)}, globe=False)
     return made
+
+
+def domain_lines(domain: Domain, box: Window) -> list[Floats]:
+    """Rings of an area, to be filled by the even-odd rule, or edges of a network, in a box."""
+    import shapely
+
+    west, east, south, north = box
+    edges = domain.segments.reshape(-1, 2, 2)
+    area = domain.kind == "area"
+    shape = domain.shape if area else shapely.line_merge(shapely.multilinestrings(edges))
+    parts = shapely.get_parts(shapely.clip_by_rect(shape, west, south, east, north))
+    return [*map(shapely.get_coordinates, shapely.get_rings(parts) if area else parts)]
 
 
 def ways(shown: Sampled, time_name: str, datetime: bool) -> dict[str, str] | None:
@@ -83,9 +113,9 @@ def ways(shown: Sampled, time_name: str, datetime: bool) -> dict[str, str] | Non
 # In a figure -----------------------------------------------------------------------------------
 
 
-def draw_map(axes: Axes, paths: Paths, across: str, up: str) -> None:
-    """The proportions of a map where two features are places, and sea, land and borders behind them
-    if those are longitude and latitude."""
+def draw_map(axes: Axes, paths: Paths, across: str, up: str, domain: Domain | None = None) -> None:
+    """The proportions of a map where two features are places, and behind them sea, land and borders
+    if those are longitude and latitude, and the domain."""
     rows = paths.rows(paths.values)
     bounds = np.stack([np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)], axis=1)
     drawn = tuple(paths.features.index(name) for name in (across, up))
@@ -94,23 +124,34 @@ def draw_map(axes: Axes, paths: Paths, across: str, up: str) -> None:
             axes.set_aspect(1 / unit)
     if degrees(paths.features, bounds) == drawn:
         draw_backdrop(axes)
+    if domain is not None and (domain.x, domain.y) == (across, up):
+        (west, east), (south, north) = limits = axes.get_xlim(), axes.get_ylim()
+        _fill(axes, domain_lines(domain, (west, east, south, north)), domain.kind == "area", EDGE)
+        axes.set(xlim=limits[0], ylim=limits[1])
 
 
 def draw_backdrop(axes: Axes) -> None:
     """Sea, land and borders behind what axes of longitude and latitude show."""
     from matplotlib.collections import LineCollection
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
 
     limits = axes.get_xlim(), axes.get_ylim()
     (west, east), (south, north) = map(sorted, limits)
     land, borders = outlines((west, east, south, north))
     axes.set_facecolor(SEA)
-    if land:
-        whole = Path.make_compound_path(*(Path(ring, closed=True) for ring in land))
-        axes.add_patch(PathPatch(whole, facecolor=LAND, edgecolor=COAST, lw=0.8, zorder=0.1))
+    _fill(axes, land, True, COAST)
     axes.add_collection(LineCollection(borders, color=COAST, lw=0.8, ls="--", zorder=0.2))
     axes.set(xlim=limits[0], ylim=limits[1])
+
+
+def _fill(axes: Axes, lines: list[Floats], closed: bool, edge: str) -> None:
+    """Areas between rings, or lines, behind everything else."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    if lines:
+        whole = Path.make_compound_path(*(Path(line, closed=closed) for line in lines))
+        face = LAND if closed else "none"
+        axes.add_patch(PathPatch(whole, facecolor=face, edgecolor=edge, lw=0.8, zorder=0.1))
 
 
 # Coasts and borders ----------------------------------------------------------------------------

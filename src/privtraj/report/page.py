@@ -37,8 +37,8 @@ from privtraj.privacy.certificate import (
 from privtraj.privacy.ledger import up
 from privtraj.report import labels
 from privtraj.report.checks import checks, headline, summary, warnings, worth_tables
-from privtraj.report.maps import backdrop, ways
-from privtraj.report.people import SEED, Sampled, page_data, page_sampler, sampled
+from privtraj.report.maps import backdrops, ways
+from privtraj.report.people import SEED, page_data, page_sampler, sampled
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -126,18 +126,22 @@ def write_report(
     *,
     force: bool = False,
     seed: int = SEED,
+    title: str = "",
     progress: Progress | None = None,
 ) -> None:
     """Write the report of a model as one .html file, whole or not at all.
 
+    title: of the page, if not the declared one.
     progress: told of the fits that are made again, which take most of the time.
     """
     if not Path(path).name.lower().endswith((".html", ".htm")):
         raise InputError(f"a report cannot be written to '{Path(path).name}': use a .html name")
-    report(model, seed, progress).write(path, force)
+    report(model, seed, title, progress).write(path, force)
 
 
-def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None = None) -> Page:
+def report(
+    model: TrajectoryModel, seed: int = SEED, title: str = "", progress: Progress | None = None
+) -> Page:
     """The page about a model. The same model and seed give the same page."""
     shown = sampled(model, seed)
     quality = model.quality(progress)
@@ -153,10 +157,24 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
     draw = {"people": PEOPLE_DRAWN, "first": first, "last": last, **sampler}
     draw["example"] = ", ".join(labels.time_labels(model.numeric_times, model.datetime)[:2])
     draw["count"] = labels.whole_number(sampler["curves"])
+    data = page_data(model, shown, quality) | {"sampler": sampler}
+    data["backdrops"] = backdrops(shown, model.domain)
+    names = [labels.cut(column.name) for column in shown.columns[:3]]  # and how many more
+    if len(shown.columns) > 3:
+        names[2:] = [f"{len(shown.columns) - 2} more"]
     values = {
         "kind": "report",
+        "title": title or certificate.declared.get("title", ""),
+        "certificate": certificate,
+        "names": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
+        "time_name": model.time_name,
         "figures": figures,
         "people": len(shown.people),
+        "numbers": len(shown.numbers),
+        "categories": len(data["categories"]),
+        "gaps": any(data["lacking"]),
+        "ways": ways(shown, model.time_name, model.datetime),
+        "doubted": any(data["doubt"]),
         "summary": summary(made),
         "checks": made,
         "worth": worth_tables(model, quality),
@@ -166,36 +184,7 @@ def report(model: TrajectoryModel, seed: int = SEED, progress: Progress | None =
         **settings(model),
         "draw": draw,
     }
-    data = page_data(model, shown, quality) | {"sampler": sampler}
-    return page("report.html", model, shown, values, data)
-
-
-def page(
-    template: str,
-    model: TrajectoryModel,
-    shown: Sampled,
-    values: dict[str, Any],
-    data: dict[str, Any],
-) -> Page:
-    """A page with pictures of sampled people, and of real ones where data have them.
-
-    names: the first few features, and how many more there are.
-    """
-    names = [labels.cut(column.name) for column in shown.columns[:3]]
-    if len(shown.columns) > 3:
-        names[2:] = [f"{len(shown.columns) - 2} more"]
-    common = {
-        "certificate": model.certificate,
-        "names": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
-        "time_name": model.time_name,
-        "numbers": len(shown.numbers),
-        "kinds": sorted({one["kind"] for one in data["categories"]}),
-        "gaps": bool(shown.missing),
-        "ways": ways(shown, model.time_name, model.datetime),
-        "compared": "real" in data,
-        "doubted": any(data["doubt"]),
-    }
-    return Page(template, {**common, **values}, {**data, "backdrop": backdrop(shown)})
+    return Page("report.html", values, data)
 
 
 # The guarantee ---------------------------------------------------------------------------------

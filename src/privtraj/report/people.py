@@ -31,7 +31,7 @@ from privtraj.columns.kinds import (
 )
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
-from privtraj.report.labels import Drawn, shares_of, time_labels
+from privtraj.report.labels import Drawn, percent, shares_of, time_labels
 
 if TYPE_CHECKING:
     from privtraj.assess.quality import Quality
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 DENSITY_BINS = 80
+PERIODS = 7
+"""Times of means by group: columns of a table."""
+FEWEST_IN_GROUP = 20
+"""Of sampled people, for a mean."""
 SEED = 0
 NUMBERS = 200_000
 """Of all curves from which a page draws people, two bytes each: 0.5 MB of text."""
@@ -71,8 +75,8 @@ class Sampled:
     times: (Q,).  people: (n, Q, k), shares of the box of the k numbers, to be drawn; what somebody
     lacks at times is filled in.  bands: (k, 5, Q) quantiles of many more people who have it.
     ranges: (k, 2) what an axis shows.  density: (k, Q, DENSITY_BINS) over it.
-    columns: of a table, all of them.  levels: {category: (N, Q)} of the many people.
-    missing: {number: (Q,)} share of people who lack it, where somebody may.
+    columns: of a table, all of them.  values: (N, Q, k) of the many people, NaN where missing.
+    levels: {category: (N, Q)} of them.  chosen: (n,) which of them are drawn.
     """
 
     times: Floats
@@ -81,8 +85,9 @@ class Sampled:
     ranges: Floats
     density: Floats
     columns: tuple[Column, ...]
+    values: Floats
     levels: dict[str, Ints]
-    missing: dict[str, Floats]
+    chosen: Ints
 
     @property
     def numbers(self) -> tuple[Number, ...]:
@@ -130,12 +135,11 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     chosen = np.random.default_rng(seed).permutation(many)
     never = np.any(np.all(np.isnan(values[chosen]), axis=1), axis=1)  # have some number
     chosen = chosen[np.argsort(never, kind="stable")][:drawn]  # they come last
-    levels, missing = {}, {}
-    for k, column in enumerate(paths.columns):
-        if isinstance(column, Category):
-            levels[column.name] = paths.values[..., k].astype(int)
-        elif column.missing:
-            missing[column.name] = np.isnan(paths.values[..., k]).mean(axis=0)
+    levels = {
+        column.name: paths.values[..., k].astype(int)
+        for k, column in enumerate(paths.columns)
+        if isinstance(column, Category)
+    }
     middle = np.nan_to_num(bands(values), nan=0.5)
     density = densities(values, ranges)
     # Gaps are filled between what somebody has before and after them, and by everybody's median
@@ -146,7 +150,7 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
         frames = pd.DataFrame(people.swapaxes(0, 1).reshape(len(times), -1))
         filled = frames.interpolate(limit_direction="both").to_numpy()
         people = filled.reshape(len(times), *people[:, 0].shape).swapaxes(0, 1)
-    return Sampled(times, people, middle, ranges, density, paths.columns, levels, missing)
+    return Sampled(times, people, middle, ranges, density, paths.columns, values, levels, chosen)
 
 
 def bands(values: NDArray[np.floating[Any]], shares: Sequence[float] = QUANTILES) -> Floats:
@@ -196,7 +200,7 @@ def page_data(
     model: TrajectoryModel, shown: Sampled, quality: Quality | None = None
 ) -> dict[str, Any]:
     """What `assets/page.js` reads."""
-    names = tuple(column.name for column in shown.numbers)
+    names, drawn = tuple(column.name for column in shown.numbers), categories(model, shown)
     doubt: list[Any] = [None] * len(names)  # half widths of the 90 % bands of medians, of the box
     for k, name in enumerate(names):
         if quality is not None and name in quality.medians:
@@ -218,8 +222,10 @@ def page_data(
         "doubt": doubt,
         "density": packed(shown.density, "u1"),
         "densityBins": DENSITY_BINS,
+        "lacking": lacking(shown),
         "maps": maps(names, shown.bounds),
-        "categories": categories(model, shown),
+        "categories": drawn,
+        **group_means(shown, drawn, model.datetime),
     }
 
 
@@ -242,39 +248,80 @@ def maps(features: tuple[str, ...], bounds: Floats) -> list[tuple[int, int, floa
     return pairs
 
 
+def lacking(shown: Sampled) -> list[str]:
+    """Of each number which share of people lacks it, in words; nothing where nobody does."""
+    absent = np.isnan(shown.values).mean(axis=0)  # (Q, k)
+    ends = zip(absent.min(axis=0), absent.max(axis=0), strict=True)
+    texts = [" to ".join(dict.fromkeys(map(percent, pair))) for pair in ends]
+    return [
+        f"missing in {text}" * column.missing
+        for text, column in zip(texts, shown.numbers, strict=True)
+    ]
+
+
 def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
     """Of each category: its levels as they are drawn, L of them, and who has which.
 
-    shares: (Q, L).  flows: (2, L, L) between the first, the middle and the last time.
+    shares: (Q, L).  people: (Q, n) of those who are drawn, or (1, n) of what never changes.
+    flows: (2, L, L) between the first, the middle and the last time.
     moves: (L, L) from the first to the last.  changes: of a person, on average.
-    Numbers that may be missing are at the end, as if recorded and missing were two values.
     """
     three = sorted({0, len(shown.times) // 2, len(shown.times) - 1})  # first, middle, last
     times = {"at": three, "labels": time_labels(shown.times[three], model.datetime)}
-
-    def one_of(name: str, drawn: Drawn, shares: Floats, kind: str) -> dict[str, Any]:
-        rows = {"group": drawn.group.tolist(), "shares": shares.round(5).tolist(), "times": times}
-        return {"name": name, "kind": kind, "labels": drawn.labels, "shades": drawn.shades, **rows}
-
     made = []
     for column in shown.columns:
-        if isinstance(column, Category):
-            levels = shown.levels[column.name]
-            drawn = Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
-            one = one_of(column.name, drawn, drawn.shares(levels), "fixed" * column.fixed)
-            if not column.fixed:
-                mass = model.transitions(column.name).mass
-                one |= {
-                    "flows": drawn.flows(levels[:, three]).round(5).tolist(),
-                    "moves": drawn.flows(levels[:, [0, -1]])[0].round(5).tolist(),
-                    "changes": float(mass.sum() - np.trace(mass, axis1=1, axis2=2).sum()),
-                }
-            made.append(one)
-    for name, absent in shown.missing.items():
-        drawn = Drawn(("recorded", "(missing)"), ("5", "missing"), np.arange(2))
-        shares = np.stack([1 - absent, absent], axis=1)
-        made.append(one_of(name, drawn, shares, "missing"))
+        if not isinstance(column, Category):
+            continue
+        levels = shown.levels[column.name]
+        drawn = Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
+        own = drawn.group[levels[shown.chosen]][:, : 1 if column.fixed else None]
+        one = {
+            "name": column.name,
+            "fixed": column.fixed,
+            "labels": drawn.labels,
+            "shades": drawn.shades,
+            "group": drawn.group.tolist(),
+            "shares": drawn.shares(levels).round(5).tolist(),
+            "people": packed(own.T / 255, "u1"),
+            "times": times,
+        }
+        if not column.fixed:
+            mass = model.transitions(column.name).mass
+            one |= {
+                "flows": drawn.flows(levels[:, three]).round(5).tolist(),
+                "moves": drawn.flows(levels[:, [0, -1]])[0].round(5).tolist(),
+                "changes": float(mass.sum() - np.trace(mass, axis1=1, axis2=2).sum()),
+            }
+        made.append(one)
     return made
+
+
+def group_means(
+    shown: Sampled, categories: Sequence[dict[str, Any]], datetime: bool
+) -> dict[str, Any]:
+    """Means of numbers, as shares of the box, among those who have each value of a category.
+
+    groups: means [category][number][time][value], None where few people have it; their times.
+    told: which category and which number to show first: whose means differ most.
+    """
+    frames = np.linspace(0, len(shown.times) - 1, PERIODS).round().astype(int)
+    at: Ints = np.array(sorted(set(frames.tolist())))
+    values, means, best = shown.values[:, at], [], (0.0, 0, 0)
+    known = ~np.isnan(values)
+    for c, one in enumerate(categories):
+        levels = np.array(one["group"])[shown.levels[one["name"]][:, at]]
+        there = levels[..., None] == np.arange(len(one["labels"]))  # (N, P, L)
+        counts = np.einsum("npl,npk->kpl", there, known, dtype=float)
+        sums = np.einsum("npl,npk->kpl", there, np.where(known, values, 0.0))
+        mean = sums / np.maximum(counts, 1)
+        spread = (counts * (mean - np.nanmean(values, axis=(0, 1))[:, None, None]) ** 2).sum((1, 2))
+        shares = spread / np.maximum(np.nanvar(values, axis=(0, 1)) * counts.sum((1, 2)), 1e-12)
+        best = max([best, *((float(share), c, k) for k, share in enumerate(shares))])
+        written = mean.round(5).astype(object)
+        written[counts < FEWEST_IN_GROUP] = None
+        means.append(written.tolist())
+    labels = time_labels(shown.times[at], datetime)
+    return {"groups": {"at": at.tolist(), "texts": labels, "means": means}, "told": best[1:]}
 
 
 # New people ------------------------------------------------------------------------------------

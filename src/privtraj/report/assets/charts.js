@@ -2,6 +2,7 @@
 // Pictures over time: bands of each number, stacked shares of each category, who goes where.
 const BOX = { width: 380, left: 48, right: 292, top: 10, bottom: 200, heapLeft: 304, heapRight: 372 };
 const CARD = { width: 380, left: 50, right: 372, top: 8, bottom: 186, node: 12 };
+const WIDE = { width: 760, left: 56, right: 748, top: 10, bottom: 250 };
 const PANELS = 60;
 
 const area = (low, high) => `${line(low)}L${line(high.toReversed()).slice(1)}Z`;
@@ -28,14 +29,9 @@ function makePanel(feature) {
     ...marks.map(([share]) => path("grid", `M${left} ${y(share)}H${BOX.heapRight}`)), ...labelsUp(marks, y, left), ...timeAxis(BOX, BOX.heapRight),
     path("b80", area(curve(0), curve(4))), path("b50", area(curve(1), curve(3))),
     ...(doubt ? [path("sure", area(curve(2, (k) => -doubt[k]), curve(2, (k) => doubt[k])))] : []),
-    path(real ? "mid both" : "mid", line(curve(2))),
+    path("mid", line(curve(2))),
   ];
-  if (real) {
-    const known = (which) => data.knots.flatMap((t, k) => (real.bands[k]?.[feature][which] ?? -1) < 0 ? [] : [[across(BOX, t), y(real.bands[k][feature][which])]]);
-    shapes.push(path("real-thin", line(known(0))), path("real-line", line(known(2))), path("real-thin", line(known(4))));
-    shapes.push(...known(2).map(([cx, cy]) => element("svg:circle", { class: "real-dot", r: 2.2, cx, cy })));
-  }
-  const parts = { traced: path("traced", ""), cursor: path("cursor", ""), heap: path("density", ""), other: path("real-thin", "") };
+  const parts = { traced: path("traced", ""), cursor: path("cursor", ""), heap: path("density", "") };
   const words = `${name} over ${data.timeName}: median from ${text(feature, quantile(feature, 2, [0, 0]))} to ${text(feature, quantile(feature, 2, [frames - 1, 0]))}`;
   const svg = element("svg:svg", {
     class: "band", viewBox: `0 0 ${BOX.width} 230`, "data-feature": feature, role: "slider", tabindex: 0,
@@ -51,27 +47,25 @@ function makePanel(feature) {
     byId("people").scrollIntoView();
   } }));
   panels.push({ svg, feature, y, ...parts });
-  return element("figure", { class: "card" }, element("figcaption", {}, name), svg);
+  return element("figure", { class: "card" }, element("figcaption", {}, name, element("small", {}, data.lacking[feature])), svg);
 }
 
-function heapPath(values, at, mixed, closed) { // between a density and its foot; an open line of real records
+function heapPath(at, mixed) { // between a density and its foot
   const { top, bottom, heapLeft, heapRight } = BOX, bins = data.densityBins, points = [];
   for (let k = 0; k < bins; k++) {
-    if (!closed && !(values[at + k] || values[at + k - 1] || values[at + k + 1])) continue;
-    const height = (values[at + k] * (1 - mixed) + (mixed ? values[at + bins + k] * mixed : 0)) / 255;
+    const height = (density[at + k] * (1 - mixed) + (mixed ? density[at + bins + k] * mixed : 0)) / 255;
     points.push([heapLeft + height * (heapRight - heapLeft), bottom - (k + 0.5) / bins * (bottom - top)]);
   }
-  return closed ? `${line([[heapLeft, bottom], ...points, [heapLeft, top]])}Z` : line(points);
+  return `${line([[heapLeft, bottom], ...points, [heapLeft, top]])}Z`;
 }
 
 function drawPanels() { // what follows the slider
-  const x = across(BOX, state.time), [at, share] = frameAt(state.time), bin = nearestKnot(state.time), bins = data.densityBins;
-  for (const { svg, feature, cursor, heap, other } of panels) {
+  const x = across(BOX, state.time), [at, share] = frameAt(state.time), bins = data.densityBins;
+  for (const { svg, feature, cursor, heap } of panels) {
     svg.setAttribute("aria-valuenow", state.time);
     svg.setAttribute("aria-valuetext", `${data.timeName} ${timeText(state.time)}, median ${text(feature, quantile(feature, 2, [at, share]))}`);
     cursor.setAttribute("d", `M${x} ${BOX.top}V${BOX.bottom}`);
-    heap.setAttribute("d", heapPath(density, (feature * frames + at) * bins, share, true));
-    if (real) other.setAttribute("d", real.counts[bin] ? heapPath(real.density, (feature * data.knots.length + bin) * bins, 0, false) : "");
+    heap.setAttribute("d", heapPath((feature * frames + at) * bins, share));
   }
 }
 
@@ -92,7 +86,9 @@ function table(caption, names, rows) {
   return element("div", { class: "scroll" }, element("table", {}, ...parts));
 }
 
-function stacked({ name, labels, shades, shares, real: records }) {
+const legend = (labels, shades) => element("ul", { class: "legend" }, ...labels.map((label, k) => element("li", {}, swatch(shades[k]), label)).reverse());
+
+function stacked({ name, labels, shades, shares }) {
   const edges = shares.map(feet), x = data.times.map((time) => across(CARD, time));
   const edge = (k) => x.map((at, q) => [at, height(edges[q][k])]);
   const shapes = labels.map((label, k) => {
@@ -100,9 +96,6 @@ function stacked({ name, labels, shades, shares, real: records }) {
     band.append(element("svg:title", {}, label));
     return band;
   });
-  for (let k = 1; records && k < labels.length; k++) {
-    shapes.push(path("real-edge", line(data.knots.flatMap((t, q) => records[q] ? [[across(CARD, t), height(feet(records[q])[k])]] : []))));
-  }
   const most = [shares[0], shares.at(-1)].map((row) => `${labels[row.indexOf(Math.max(...row))]}, ${percent(Math.max(...row))}`);
   const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => [share, percent(share)]);
   return picture(`Shares of the values of ${name} over ${data.timeName}: the most frequent is ${most[0]} at first, and ${most[1]} at last`, [...shapes, ...labelsUp(marks, height, CARD.left), ...timeAxis(CARD, CARD.right + 8)]);
@@ -131,8 +124,8 @@ function flow({ name, labels, shades, shares, flows, times }, stay) { // levels 
 }
 
 function makeCategory(one) {
-  const { name, kind, labels, shades, shares, moves, times } = one, card = element("figure", { class: "card" }, element("figcaption", {}, name));
-  if (kind === "fixed") {
+  const { name, fixed, labels, shades, shares, moves, times } = one, card = element("figure", { class: "card" }, element("figcaption", {}, name));
+  if (fixed) {
     const rows = labels.map((label, k) => element("tr", {}, element("th", { scope: "row" }, label),
       element("td", { class: "wide" }, element("svg:svg", { class: "meter", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": true },
         element("svg:rect", { class: "back", width: 100, height: 10 }), element("svg:rect", { class: `level-${shades[k]}`, width: 100 * shares[0][k], height: 10 }))),
@@ -140,8 +133,7 @@ function makeCategory(one) {
     card.append(element("div", { class: "scroll" }, element("table", { class: "bars" }, element("tbody", {}, ...rows))));
     return card;
   }
-  const keys = labels.map((label, k) => element("li", {}, element("svg:svg", { viewBox: "0 0 24 12", "aria-hidden": true }, element("svg:rect", { class: `level-${shades[k]}`, width: 24, height: 12, rx: 2 })), label));
-  card.append(element("ul", { class: "legend" }, ...keys.reverse()), stacked(one));
+  card.append(legend(labels, shades), stacked(one));
   const told = [table("Share of people", ["Value", ...times.labels], labels.map((label, k) => [label, ...times.at.map((at) => percent(shares[at][k]))]).reverse())];
   if (moves) {
     const stay = moves.reduce((sum, row, k) => sum + row[k], 0);
@@ -156,8 +148,43 @@ function makeCategory(one) {
   return card;
 }
 
-byId("panels")?.append(...data.features.slice(0, PANELS).map((_, feature) => makePanel(feature)));
-for (const part of document.querySelectorAll("[data-kind]")) {
-  part.append(...data.categories.filter(({ kind }) => kind === part.dataset.kind).slice(0, PANELS).map(makeCategory));
+// A number by the values of a category -------------------------------------------------------------
+
+function answer() { // what the form asks: a picture, and the same as a table
+  const [column, by] = ["ask-column", "ask-by"].map((id) => Number(byId(id).value)), { labels, shades, shares } = data.categories[by];
+  const { at, texts } = data.groups, whole = column === TIME;
+  const rows = whole ? at.map((frame) => shares[frame]) : data.groups.means[by][column];
+  const off = whole ? null : data.groups.off?.[by][column];
+  const ends = rows.flatMap((row, k) => row.flatMap((value, j) => value === null ? [] : [value - (off?.[k][j] ?? 0), value + (off?.[k][j] ?? 0)]));
+  const room = 0.05 * Math.max(Math.max(...ends) - Math.min(...ends), 1e-4), range = [Math.max(Math.min(...ends) - room, 0), Math.min(Math.max(...ends) + room, 1)];
+  const y = scale(range, WIDE.bottom, WIDE.top), x = at.map((frame) => across(WIDE, data.times[frame]));
+  const marks = whole ? numberTicks(...range.map((share) => 100 * share), 6).map(([value, words]) => [value / 100, `${words} %`]) : ticks(column, range, 6);
+  const shapes = labels.flatMap((words, j) => {
+    const known = x.flatMap((left, k) => rows[k][j] === null ? [] : [[left, rows[k][j], off?.[k][j] ?? 0]]);
+    const band = known.length && off ? [path(`sure-of level-${shades[j]}`, area(known.map(([left, value, half]) => [left, y(value - half)]), known.map(([left, value, half]) => [left, y(value + half)])))] : [];
+    const mean = path(`mean edge-${shades[j]}`, line(known.map(([left, value]) => [left, y(value)])));
+    mean.append(element("svg:title", {}, words));
+    return [...band, mean];
+  });
+  const write = (value) => value === null ? "" : whole ? percent(value) : text(column, value);
+  const cells = labels.map((words, j) => [words, ...rows.map((row, k) => off && row[j] !== null ? `${write(row[j])} ± ${Number(write(off[k][j] + inShares(column, 0)))}` : write(row[j]))]);
+  const what = whole ? "Share of people" : `Mean of ${data.features[column]}`, name = data.categories[by].name;
+  byId("answer").replaceChildren(
+    legend(labels, shades),
+    element("svg:svg", { class: "shares", role: "img", "aria-label": `${what} by ${name} over ${data.timeName}: as in the table`, viewBox: `0 0 ${WIDE.width} ${WIDE.bottom + 30}` },
+      ...marks.map(([share]) => path("grid", `M${WIDE.left} ${y(share)}H${WIDE.right}`)), ...labelsUp(marks, y, WIDE.left), ...timeAxis(WIDE, WIDE.right + 8), ...shapes),
+    table(`${what} by ${name}`, [name, ...texts], cells.reverse()),
+  );
 }
+
+if (byId("answer")) {
+  byId("ask-column").append(...data.features.flatMap((name, k) => data.angles[k] ? [] : [new Option(`mean of ${name}`, k)]), new Option("share of people", TIME));
+  byId("ask-by").append(...data.categories.map(({ name }, k) => new Option(name, k)));
+  [byId("ask-by").value, byId("ask-column").value] = data.told.map(String);
+  for (const id of ["ask-column", "ask-by"]) byId(id).addEventListener("change", answer);
+  answer();
+}
+
+byId("panels")?.append(...data.features.slice(0, PANELS).map((_, feature) => makePanel(feature)));
+byId("shares")?.append(...data.categories.toSorted((a, b) => a.fixed - b.fixed).slice(0, PANELS).map(makeCategory)); // what never changes at the end
 start();

@@ -8,7 +8,7 @@ const root = document.documentElement;
 const features = data.features.length, frames = data.times.length, people = data.people;
 const TIME = features; // the axis that is no feature
 const first = data.times[0], last = data.times[frames - 1];
-const SECONDS = 14; // that the whole range plays for at normal speed
+const SECONDS = 14; // that the whole range plays for
 const PATHS = 50; // people whose paths are drawn
 const STEPS = 65535;
 const LETTER = 7.2; // width of one on an axis
@@ -18,7 +18,7 @@ const pairs = (text) => new Uint16Array(bytes(text).buffer);
 const paths = pairs(data.paths); // (features, frames, people)
 const bands = pairs(data.bands); // (features, 5, frames)
 const density = bytes(data.density); // (features, frames, bins)
-const real = data.real && { ...data.real, points: pairs(data.real.points), density: bytes(data.real.density) };
+for (const one of data.categories) one.people = bytes(one.people); // (frames or 1, people)
 
 const state = { time: first, across: 0, up: 1, paths: false, traced: null, playing: false };
 
@@ -82,7 +82,6 @@ const quantile = (feature, which, [frame, share]) => {
   const at = (feature * 5 + which) * frames + frame;
   return (bands[at] * (1 - share) + (share ? bands[at + 1] * share : 0)) / STEPS;
 };
-const nearestKnot = (time) => data.knots.reduce((best, t, i) => Math.abs(t - time) < Math.abs(data.knots[best] - time) ? i : best, 0);
 
 function place(axis, person, [frame, share]) { // as a share of the box
   if (axis === TIME) return inShares(TIME, data.times[frame] + share * ((data.times[frame + 1] ?? last) - data.times[frame]));
@@ -108,6 +107,7 @@ function element(kind, attributes, ...children) { // of HTML or, where it begins
 const point = (x, y) => `${x.toFixed(1)} ${y.toFixed(1)}`;
 const line = (points) => points.length ? `M${points.map(([x, y]) => point(x, y)).join("L")}` : "";
 const path = (name, d, more = {}) => element("svg:path", { class: name, d, ...more });
+const swatch = (shade) => element("svg:svg", { viewBox: "0 0 24 12", "aria-hidden": true }, element("svg:rect", { class: `level-${shade}`, width: 24, height: 12, rx: 2 }));
 const scale = ([low, high], from, to) => (share) => from + (share - low) / (high - low) * (to - from);
 
 function label(words, x, y, anchor, most = Infinity, name = "") { // no wider than most
@@ -145,27 +145,43 @@ const theme = {}; // what the canvas has of it
 function setTheme(name) {
   root.dataset.theme = name;
   const style = getComputedStyle(root), dark = name === "dark";
-  for (const colour of ["card", "dot", "real", "traced"]) theme[colour] = style.getPropertyValue(`--${colour}`).trim();
+  const colour = (of) => style.getPropertyValue(`--${of}`).trim();
+  for (const of of ["card", "dot", "traced"]) theme[of] = colour(of);
   theme.shades = Array.from({ length: SHADES }, (_, shade) => { // the ends that would vanish in the background are left out
     const share = (dark ? 0.22 : 0) + (dark ? 0.78 : 0.84) * shade / (SHADES - 1);
     const at = share * (VIRIDIS.length - 1), i = Math.min(Math.floor(at), VIRIDIS.length - 2);
     return `rgb(${VIRIDIS[i].map((c, k) => Math.round(c + (at - i) * (VIRIDIS[i + 1][k] - c))).join(",")})`;
   });
+  theme.levels = data.categories.map(({ shades }) => shades.map((shade) => colour(`level-${shade}`)));
   byId("theme").textContent = dark ? "Light theme" : "Dark theme";
   byId("ramp").querySelectorAll("rect").forEach((cell, k) => cell.setAttribute("fill", theme.shades[k]));
   redraw();
 }
 
-let shadeOf = null; // of each person: their rank at the first time in the chosen feature
+// By a number: ranks at the first time. By a category: what people have at each time; who has none of the ticked values is hidden.
+let ranks = null, category = null, hidden = new Set();
 
-function setColour(feature) {
-  byId("ramp").hidden = feature < 0;
-  shadeOf = feature < 0 ? null : new Uint8Array(people);
-  if (shadeOf) {
+const levelOf = ({ people: levels }, person, frame) => levels[levels.length === people ? person : frame * people + person];
+const shadeOf = (person, frame) => category ? levelOf(category, person, frame) : ranks ? ranks[person] : 0;
+const colours = () => category ? theme.levels[data.categories.indexOf(category)] : ranks ? theme.shades : [theme.dot];
+const seen = (person, frame) => !(category && hidden.has(levelOf(category, person, frame)));
+
+function setColour(axis) { // -1: one colour; categories come after the numbers
+  ranks = axis < 0 || axis >= features ? null : new Uint8Array(people);
+  category = data.categories[axis - features] ?? null;
+  hidden = new Set();
+  byId("ramp").hidden = !ranks;
+  if (ranks) {
     const order = Array.from({ length: people }, (_, p) => p);
-    order.sort((a, b) => place(feature, a, [0, 0]) - place(feature, b, [0, 0]));
-    order.forEach((person, rank) => { shadeOf[person] = Math.floor(rank * SHADES / people); });
+    order.sort((a, b) => place(axis, a, [0, 0]) - place(axis, b, [0, 0]));
+    order.forEach((person, rank) => { ranks[person] = Math.floor(rank * SHADES / people); });
   }
+  byId("ticks").hidden = !category;
+  byId("ticks").replaceChildren(...(category?.labels ?? []).map((words, k) => {
+    const box = element("input", { type: "checkbox", checked: "" });
+    box.addEventListener("change", () => { hidden[box.checked ? "delete" : "add"](k); redraw(); });
+    return element("label", { class: "check" }, box, swatch(category.shades[k]), words);
+  }).reverse());
   redraw();
 }
 
@@ -175,7 +191,7 @@ const canvas = byId("stage"), pen = canvas.getContext("2d");
 let view = null;
 
 const reach = data.features.map((_, axis) => { // what all who are drawn are in
-  let [low, high] = real ? data.ranges[axis].map((share) => share * STEPS) : [STEPS, 0];
+  let [low, high] = [STEPS, 0];
   for (let k = axis * frames * people; k < (axis + 1) * frames * people; k++) {
     low = Math.min(low, paths[k]); high = Math.max(high, paths[k]);
   }
@@ -214,7 +230,7 @@ function drawScene() {
     ...labelsAcross(across, x, box.bottom + 20, 4, width - 6), ...labelsUp(up, y, box.left),
     label(nameOf(state.across), box.right, height - 12, "end", box.right - box.left, "name"),
     label(nameOf(state.up), 14, 24, "start", box.right - 14, "name"),
-    ...(byId("synthetic").checked ? [inside(box.left - 4, box.top - 4, box.right + 4, box.bottom + 4, ...drawStill())] : []),
+    inside(box.left - 4, box.top - 4, box.right + 4, box.bottom + 4, ...drawStill()),
   );
 }
 
@@ -225,66 +241,59 @@ const inside = (left, top, right, bottom, ...shapes) => { // what is outside is 
 
 function drawStill() {
   if (state.paths) {
-    const moments = momentsUntil(last), count = Math.min(PATHS, people);
-    return Array.from({ length: count }, (_, person) => path("walk", trail(person, moments, ...ways()), { stroke: shadeOf ? theme.shades[shadeOf[person]] : theme.dot }));
+    const moments = momentsUntil(last);
+    return Array.from({ length: people }, (_, person) => person).filter((person) => seen(person, 0)).slice(0, PATHS)
+      .map((person) => path("walk", trail(person, moments, ...ways()), { stroke: colours()[shadeOf(person, 0)] }));
   }
   const dots = [], step = Math.max(1, Math.floor(frames / 24)), count = Math.min(people, 160);
   for (let frame = 0, k = 0; frame < frames; frame += step) { // where some are at all times, so that nobody moves in a void
-    for (let i = 0; i < count; i++, k++) dots.push(`M${point(...spot(k % people, [frame, 0]))}h0`); // others at each time: no path is dotted
+    for (let i = 0; i < count; i++, k++) if (seen(k % people, frame)) dots.push(`M${point(...spot(k % people, [frame, 0]))}h0`); // others at each time: no path is dotted
   }
   return [path("others", dots.join(""))];
 }
 
-// The map behind longitude and latitude
+// The map behind longitude and latitude, and the domain that people stay in
 
-const backdrop = data.backdrop && { ...data.backdrop };
-for (const kind of backdrop ? ["land", "borders"] : []) backdrop[kind] = { ...backdrop[kind], points: pairs(backdrop[kind].points) };
+for (const { layers } of data.backdrops) for (const layer of Object.values(layers)) layer.points = pairs(layer.points);
 
-function drawGround() { // nothing where there is no map
-  const shown = Boolean(backdrop) && [state.across, state.up].every((axis) => backdrop.axes.includes(axis));
-  canvas.dataset.map = shown ? "drawn" : "none";
-  if (!shown) return [];
-  const { window: [west, east, south, north], frame, axes: [lon, lat] } = backdrop, { box, x, y } = view, upright = state.across === lon;
-  const at = (e, n) => upright ? [x(inShares(lon, e)), y(inShares(lat, n))] : [x(inShares(lat, n)), y(inShares(lon, e))];
-  const along = (low, high, step) => low + step / STEPS * (high - low);
-  const trace = ({ points, sizes }, end) => {
-    let k = 0;
-    return sizes.map((size) => {
-      const places = Array.from({ length: size }, () => at(along(frame[0], frame[1], points[2 * k]), along(frame[2], frame[3], points[2 * k++ + 1])));
-      return line(places) + end;
-    }).join("");
-  };
-  const [[left, bottom], [right, top]] = [at(west, south), at(east, north)];
-  const shapes = [inside( // outlines are true in the window alone
-    Math.max(left, box.left), Math.max(top, box.top), Math.min(right, box.right), Math.min(bottom, box.bottom),
-    path("sea", `M${box.left} ${box.top}H${box.right}V${box.bottom}H${box.left}Z`), path("land", trace(backdrop.land, "Z")), path("border", trace(backdrop.borders, "")),
-  )];
-  const pixels = Math.abs(upright ? top - bottom : right - left) / (north - south) / 111.195; // of a kilometre
-  const most = (box.right - box.left) / 4 / pixels;
-  if (most > 1500) return shapes; // no one scale is true of half a world
+function drawGround() { // nothing where there is none
+  const shown = data.backdrops.filter(({ axes }) => [state.across, state.up].every((axis) => axes.includes(axis)));
+  canvas.dataset.map = shown.length ? "drawn" : "none";
+  return shown.flatMap(({ window: [west, east, south, north], frame, axes: [lon, lat], layers, globe }) => {
+    const { box, x, y } = view, upright = state.across === lon;
+    const at = (e, n) => upright ? [x(inShares(lon, e)), y(inShares(lat, n))] : [x(inShares(lat, n)), y(inShares(lon, e))];
+    const along = (low, high, step) => low + step / STEPS * (high - low);
+    const shapes = Object.entries(layers).map(([kind, { points, sizes }]) => {
+      let k = 0;
+      const lines = sizes.map((size) => line(Array.from({ length: size }, () => at(along(frame[0], frame[1], points[2 * k]), along(frame[2], frame[3], points[2 * k++ + 1])))));
+      return path(kind, lines.map((one) => one + (kind === "land" || kind === "area" ? "Z" : "")).join(""));
+    });
+    const [[left, bottom], [right, top]] = [at(west, south), at(east, north)];
+    if (globe) shapes.unshift(path("sea", `M${box.left} ${box.top}H${box.right}V${box.bottom}H${box.left}Z`));
+    const cut = inside(Math.max(left, box.left), Math.max(top, box.top), Math.min(right, box.right), Math.min(bottom, box.bottom), ...shapes);
+    return globe ? [cut, ...ruler(Math.abs(upright ? top - bottom : right - left) / (north - south) / 111.195)] : [cut];
+  });
+}
+
+function ruler(pixels) { // of a kilometre
+  const { box } = view, most = (box.right - box.left) / 4 / pixels;
+  if (most > 1500) return []; // no one scale is true of half a world
   const power = 10 ** Math.floor(Math.log10(most)), length = [5, 2, 1].map((k) => k * power).find((k) => k <= most);
   const to = box.right - 10, from = to - length * pixels, foot = box.bottom - 10;
   const words = length >= 1 ? `${length} km` : `${Math.round(length * 1000)} m`;
-  return [...shapes, path("ruler", `M${from} ${foot - 5}v5H${to}v-5`), label(words, (from + to) / 2, foot - 4, "middle", Infinity, "measure")];
+  return [path("ruler", `M${from} ${foot - 5}v5H${to}v-5`), label(words, (from + to) / 2, foot - 4, "middle", Infinity, "measure")];
 }
 
 // Who moves
 
 function dot(on, x, y, size) { on.moveTo(x + size, y); on.arc(x, y, size, 0, 6.2832); }
 
-function drawReal() { // rings of the records at the nearest fitted time
-  const bin = nearestKnot(state.time), start = real.starts[bin], count = real.counts[bin];
-  const share = (axis, k) => axis === TIME ? inShares(TIME, data.knots[bin]) : real.points[start * features + axis * count + k] / STEPS;
-  pen.strokeStyle = theme.real; pen.lineWidth = 1.3; pen.globalAlpha = 0.75;
-  for (let k = 0; k < count; k++) { pen.beginPath(); dot(pen, ...ways().map(([axis, to]) => to(share(axis, k))), 3.2); pen.stroke(); }
-}
-
 function drawPeople() {
   const moment = frameAt(state.time), size = (people > 400 ? 2.7 : 3.4) * (view.width < 480 ? 0.8 : 1);
-  const dots = Array.from({ length: shadeOf ? SHADES : 1 }, () => new Path2D());
-  for (let person = 0; person < people; person++) dot(dots[shadeOf ? shadeOf[person] : 0], ...spot(person, moment), size);
-  pen.globalAlpha = state.traced !== null ? 0.3 : real ? 0.55 : 0.82;
-  dots.forEach((shape, k) => { pen.fillStyle = shadeOf ? theme.shades[k] : theme.dot; pen.fill(shape); });
+  const dots = colours().map(() => new Path2D());
+  for (let person = 0; person < people; person++) if (seen(person, moment[0])) dot(dots[shadeOf(person, moment[0])], ...spot(person, moment), size);
+  pen.globalAlpha = state.traced !== null ? 0.3 : 0.82;
+  dots.forEach((shape, k) => { pen.fillStyle = colours()[k]; pen.fill(shape); });
   if (state.traced === null) return;
   pen.lineJoin = "round"; pen.strokeStyle = theme.traced;
   for (const [until, width, alpha] of [[last, 1.4, 0.55], [state.time, 3, 1]]) {
@@ -302,8 +311,7 @@ function draw() {
   pen.clearRect(0, 0, width, height);
   pen.save();
   pen.beginPath(); pen.rect(box.left - 4, box.top - 4, box.right - box.left + 8, box.bottom - box.top + 8); pen.clip();
-  if (real && byId("real").checked) drawReal();
-  if (byId("synthetic").checked) drawPeople();
+  drawPeople();
   pen.restore();
 }
 
@@ -314,10 +322,6 @@ function speak() { // what the picture shows, in words
     return `median ${nameOf(axis)} ${half}, half of the people between ${low} and ${high}`;
   });
   let words = `At ${data.timeName} ${timeText(state.time)}: ${middle.join("; ")}.`;
-  if (real) {
-    const bin = nearestKnot(state.time);
-    words += ` Real records shown: ${real.counts[bin]} at ${timeText(data.knots[bin])}.`;
-  }
   if (state.traced !== null) {
     words += ` Synthetic person ${state.traced + 1}: ${axes.map((axis) => `${nameOf(axis)} ${text(axis, place(axis, state.traced, at))}`).join(", ")}.`;
   }
@@ -349,7 +353,7 @@ function setTime(time) {
 
 function tick(now) {
   if (!state.playing) return;
-  const passed = (now - before) / 1000 * Number(byId("speed").value);
+  const passed = (now - before) / 1000;
   if (!calm.matches) {
     before = now;
     setTime(state.time + passed / SECONDS * (last - first));
@@ -396,6 +400,7 @@ function followNearest(event) {
   const box = canvas.getBoundingClientRect(), moment = frameAt(state.time);
   let best = null, least = 18;
   for (let person = 0; person < people; person++) {
+    if (!seen(person, moment[0])) continue;
     const [x, y] = spot(person, moment), far = Math.hypot(x - event.clientX + box.left, y - event.clientY + box.top);
     if (far < least) { least = far; best = person; }
   }
@@ -420,18 +425,18 @@ function start() {
   const map = data.maps[0], on = (id, kind, act) => byId(id).addEventListener(kind, act);
   Object.assign(state, features > 1 ? { across: map?.[0] ?? 0, up: map?.[1] ?? 1 } : { across: TIME, up: features ? 0 : TIME });
   state.paths = byId("paths").checked = features === 1;
-  const colour = real || !features ? -1 : state.up;
+  const rest = data.features.findIndex((_, k) => k !== state.across && k !== state.up);
+  const colour = data.categories.length ? features + data.told[0] : rest;
   byId("explorer").hidden = features === 0;
   byId("theme").hidden = false;
   const axes = [...data.features.map((name, k) => [k, name]), [TIME, data.timeName === "time" ? "time" : `${data.timeName} (time)`]];
-  for (const [id, options, chosen] of [["across", axes, state.across], ["up", axes, state.up], ["colour", [[-1, "one colour"], ...axes.slice(0, -1)], colour]]) {
+  for (const [id, options, chosen] of [["across", axes, state.across], ["up", axes, state.up], ["colour", [[-1, "one colour"], ...axes.slice(0, -1), ...data.categories.map(({ name }, k) => [features + k, name])], colour]]) {
     byId(id).append(...options.map(([value, label]) => new Option(label, value)));
     byId(id).value = String(chosen);
   }
   for (const which of ["across", "up"]) on(which, "change", (event) => setAxis(which, Number(event.target.value)));
   on("colour", "change", (event) => setColour(Number(event.target.value)));
   on("paths", "change", (event) => setPaths(event.target.checked));
-  for (const id of ["real", "synthetic"]) on(id, "change", redraw);
   on("trace", "click", followNext);
   on("clear", "click", () => follow(null));
   on("time", "input", () => { if (state.playing) setPlaying(false); setTime(inUnits(TIME, Number(slider.value) / 1000)); });
