@@ -38,8 +38,8 @@ def clinic(seed=0, rows=ROWS):
 
 def _table(name):
     def make(folder, table):
-        export_tables.write_table(table, folder / "fit.toml")
-        return [folder / "fit.toml"]
+        export_tables.write_table(table, folder / name)
+        return [folder / name]
 
     return make
 

@@ -147,16 +147,6 @@ class Forecast:
         return np.array([level.worth for level in self.curve])
 
     @property
-    def low(self) -> Floats:
-        """(k,) below which it is in one case of twenty."""
-        return np.array([level.low for level in self.curve])
-
-    @property
-    def high(self) -> Floats:
-        """(k,) above which it is in one case of twenty."""
-        return np.array([level.high for level in self.curve])
-
-    @property
     def expected(self) -> Estimate:
         """At the epsilon that was asked for."""
         return self.curve[self.epsilons.tolist().index(self.epsilon)]
