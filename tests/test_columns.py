@@ -1,14 +1,21 @@
 """Columns: what a number is in the unit interval, and what Snapshots say through them."""
 
+import json
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import privtraj as pt
 from privtraj.base.errors import InputError
+from privtraj.base.space import Slabs
 from privtraj.base.space import to_unit as to_unit_cube
-from privtraj.columns.declared import declared_columns
+from privtraj.cli.options import OPTIONS
+from privtraj.columns.cells import typed_column
+from privtraj.columns.declared import declared_column, declared_columns
 from privtraj.columns.kinds import (
     MOST_LEVELS,
     Axes,
@@ -135,3 +142,43 @@ def test_dates_know_whether_they_are_days():
     assert Date("2020-01-01", "2024-01-01").days
     assert not Date("2020-01-01", "2024-01-01T00:00").days
     assert not Date("2020-01-01T12:00", "2024-01-01").days
+
+
+# Codes for missing values ------------------------------------------------------------------------
+
+
+def test_codes_mean_missing_in_every_source(tmp_path):
+    table = pd.DataFrame({"t": np.arange(40.0), "hb": np.arange(40.0) / 4})
+    table.loc[:9, "hb"], table.loc[10:11, "hb"], table.loc[12, "hb"] = -99, 999, np.nan
+    (tmp_path / "folder").mkdir()
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "folder" / "t.parquet")
+    codes = pt.Number(0, 20, missing=True, missing_codes=[-99, 999])
+    how = {"time": "t", "time_range": (0, 40)}
+    rows = [
+        pt.Snapshots.from_table(source, columns={"hb": codes}, **how)._rows
+        for source in (table, tmp_path / "t.csv", tmp_path / "folder")
+    ]
+    points = [np.sort(one.in_slabs(Slabs.between(np.empty(0))).points, axis=0) for one in rows]
+    assert (points[0][:, 1] > 0.5).sum() == 13
+    for other, own in zip(rows[1:], points[1:], strict=True):
+        np.testing.assert_array_equal(own, points[0])
+        assert other.digest == rows[0].digest
+    strict = pt.Number(0, 20, missing_codes=[-99, 999])
+    with pytest.raises(pt.InputError, match="13 of 40 records have missing values in 'hb'"):
+        pt.Snapshots.from_table(table, columns={"hb": strict}, **how)
+
+
+def test_codes_are_public_and_written():
+    column = pt.Number(0, 20, "hb", missing=True, missing_codes=[-99, 999])
+    assert from_dict(json.loads(json.dumps(to_dict(column)))) == column
+    assert column.public_inputs()["missing_codes"] == [-99, 999]
+    typed = ["hb", "number", "low=0", "high=20", "missing", "missing_codes=-99,999"]
+    name, form = typed_column(typed)
+    assert declared_column(name, OPTIONS["columns"].kind.read({name: form})["hb"]) == column
+    assert pt.Angle(24, missing_codes=[99]).missing_codes == (99,)
+    for wrong in (-99, ["a"], "99"):
+        with pytest.raises(pt.InputError, match="missing_codes of a number must be a list"):
+            pt.Number(0, 1, missing_codes=wrong)
+    with pytest.raises(pt.InputError, match="a date has no missing_codes"):
+        pt.Date("2020-01-01", "2021-01-01", missing_codes=[-99])

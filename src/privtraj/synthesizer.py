@@ -239,6 +239,7 @@ class TrajectorySynthesizer(Recipe):
             recipe=self.recipe,
             **more,
             certificate=certificate,
+            counted=found.counted,
             cloud_size=self.particles or max(count, RELEASED_PARTICLES),
             settings={
                 **found.settings,

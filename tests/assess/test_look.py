@@ -440,3 +440,24 @@ def test_rows_are_equal_where_their_values_are():
 def test_names_that_read_differently_are_different_people():
     assert len(set(text_hashes(["a", "b", -1, -2, "07", "7"]).tolist())) == 6
     assert text_hashes(["a"]) == text_hashes(["a"])
+
+
+def test_numbers_that_need_a_word_more_get_it_in_every_source():
+    rng = np.random.default_rng(0)
+    hb, crp = rng.normal(13, 1.5, 400), np.exp(3 + rng.standard_normal(400))
+    table = {"t": rng.random(400), "hb": np.where(rng.random(400) < 0.1, -99, hb), "crp": crp}
+    table["clinic"] = np.full(400, 2.5)
+    bounds = {"hb": (5, 20), "crp": (0.1, 500), "clinic": (0, 5)}
+    declared = {"time": "t", "time_range": (0, 1), "bounds": bounds}
+    said = " ".join(one.sentence for one in pt.check(table, **declared).findings)
+    assert "'hb' has values of -99" in said
+    assert "missing=True, missing_codes=[-99]" in said
+    assert "'crp' is skewed: if its ratios matter, declare pt.LogNumber" in said
+    assert "all values of 'clinic' seem to be the same" in said
+    columns = {
+        "hb": pt.Number(5, 20, missing=True, missing_codes=[-99]),
+        "crp": pt.LogNumber(0.1, 500),
+    }
+    again = pt.check(table, time="t", time_range=(0, 1), columns=columns)
+    assert not [one for one in again.findings if one.name in columns]
+    assert again.columns[1]["missing"] > 20

@@ -331,3 +331,46 @@ def test_newcomers_are_told_about_it(capsys):
         cli.main(["init", "--help"])
     shown = capsys.readouterr().out
     assert all(part in shown for part in ("example", "data:", "output:", "--query SQL"))
+
+
+def _hospital(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    days = rng.integers(0, 900, n).astype("timedelta64[D]")
+    return pa.table(
+        {
+            "patient": np.arange(n),
+            "visit": pa.array(np.datetime64("2020-01-01") + days),
+            "age": rng.integers(20, 90, n),
+            "hb": np.where(rng.random(n) < 0.1, -99, rng.normal(13, 1.5, n).round(1)),
+            "weight": pa.array(rng.normal(70, 9, n).round(1), mask=rng.random(n) < 0.1),
+            "crp": np.exp(3 + rng.standard_normal(n)).round(2),
+            "eosinophils": np.where(rng.random(n) < 0.2, 0, np.exp(rng.standard_normal(n))),
+            "score": rng.choice([1.0, 99.0, 100.0], n),  # a value, as others are near
+            "clinic": np.full(n, 4.0),
+            "zip_code": rng.choice([10115, 80331], n),
+        }
+    )
+
+
+def test_the_form_offers_what_columns_seem_to_need_and_a_fit_knows_the_file_alone(tmp_path, capsys):
+    export_tables.write_table(_hospital(), tmp_path / "visits.csv")
+    out = tmp_path / "fit.toml"
+    assert cli.main(["init", str(tmp_path / "visits.csv"), "-o", str(out)]) == 0
+    notes = capsys.readouterr().err
+    assert "'weight': some cells are missing: with missing = true nobody is left out" in notes
+    assert "'clinic' seems to have one value" in notes
+    text = out.read_text(encoding="utf-8")
+    number = 'kind = "number", low = "<low>", high = "<high>"'
+    for line in (
+        f"columns.hb = {{ {number}, missing = true, missing_codes = [-99] }}",
+        f"columns.weight = {{ {number}, missing = true }}",
+        f'columns.crp = {{ {number}, scale = "log" }}',
+        f'columns.eosinophils = {{ {number}, scale = "log", offset = "<offset>" }}',
+        'columns.zip_code = { kind = "category", values = "<values>" }',
+        'monotone = ["age"]',
+    ):
+        assert line in text.splitlines()
+    assert '["score", "<low>", "<high>"]' in text
+    out.write_text("".join(x for x in text.splitlines(True) if x.startswith("columns.eos")))
+    with pytest.raises(InputError, match="still to be filled in for 'eosinophils'"):
+        config.load(out)

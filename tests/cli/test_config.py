@@ -3,11 +3,13 @@
 import argparse
 import datetime as dt
 import inspect
+import json
 import re
 import shlex
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -481,3 +483,21 @@ def test_the_old_name_of_an_option_is_taken_for_one_version():
     assert added.parse_args(["--pull", "0.2"]).time_coupling == 0.2
     assert added.parse_args(["--slabs", "bins", "--measure", "marginals"]).windows == "bins"
     assert added.parse_args(["--measure", "marginals"]).measure == "tables"
+
+
+def test_a_pattern_is_all_columns_like_it(tmp_path, capsys):
+    names = ["day", "X_pca-0", "X_pca-1", "X_pca-10", "weight [kg]", "gene_a"]
+    table = np.random.default_rng(0).random((40, len(names)))
+    data = tmp_path / "cells.csv"
+    np.savetxt(data, table, delimiter=",", header=",".join(names), comments="")
+    words = ["check", str(data), "--time", "day", "--time-range", "0", "1", "--json"]
+    words += ["--feature", "X_pca-*", "-1", "1", "--feature", "weight [kg]", "0", "2"]
+    assert cli.main([*words, "--column", "gene_*", "number", "low=0", "high=1", "missing"]) == 0
+    seen = json.loads(capsys.readouterr().out)["columns"]
+    assert [one["name"] for one in seen] == ["day", *names[1:]]
+    assert cli.main([*words, "--feature", "X_umap-*", "-1", "1"]) == 2
+    assert "no column of the data is like 'X_umap-*'" in capsys.readouterr().err
+    form = tmp_path / "fit.toml"
+    form.write_text('data = "cells.csv"\ntime = "day"\nfeature = [["X_pca-*", 0, 1]]\n')
+    words = ["plan", "--people", "500", "--epsilon", "1", "--delta", "1e-5", "--config", str(form)]
+    assert prepare._asked(parser(prepare.plan).parse_args(words))["features"] == 3

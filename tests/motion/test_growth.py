@@ -491,7 +491,25 @@ def test_cells_of_anndata_are_those_who_are_there(born, tmp_path):
     anndata = pytest.importorskip("anndata")
     data = born.to_anndata()
     assert data.n_obs == born.present.sum()
-    assert list(data.obs.columns) == ["path", "time", "parent"]
+    assert list(data.obs.columns) == ["path", "time", "parent", "descendants"]
+    np.testing.assert_array_equal(data.uns["privtraj_growth"]["cells"], born.numbers)
+    moves = data.obsp["T_fwd"]
+    np.testing.assert_allclose(moves.sum(axis=1), 1)
+    times, parents = data.obs["time"].to_numpy(), data.obs["parent"].to_numpy()
+    before, after = moves.nonzero()
+    ahead = times[after] > times[before]
+    assert (ahead | (before == after)).all()
+    births = data.obs["path"].to_numpy()[before] != data.obs["path"].to_numpy()[after]
+    assert births.sum() >= (born.lives[:, 0][born.parent >= 0] < 1).sum() // 2
+    direct = parents[after[births]] == data.obs["path"].to_numpy()[before[births]]
+    assert direct.mean() > 0.5  # of the others, the mother was born since
+    at_first = times == times.min()
+    assert data.obs["descendants"][at_first].sum() == born.numbers[-1]  # nobody from nowhere
+    named = born.to_anndata(fates=lambda ends: np.where(ends[:, 1] > 0, "upper", "lower"))
+    upper = (born.values[born.present[:, -1], -1, 1] > 0).mean()
+    assert named.uns["privtraj_fates"]["upper"] == pytest.approx(upper)
+    with pytest.raises(InputError, match="fates must name one for each"):
+        born.to_anndata(fates=lambda ends: "upper")
     # as written, in steps that follow from the bounds
     np.testing.assert_allclose(data.obsm["X_features"], born.values[born.present], atol=1e-4)
     path, k = map(int, data.obs_names[7].split("-"))

@@ -1,7 +1,8 @@
 """What the counts of a table say of what is declared of it, in sentences, the gravest first.
 
-No sentence has a value of the table in it, and none says what a range should be: it is to come from
-public knowledge, and a range that was corrected by looking at the records no longer does.
+No sentence has a value of the table in it, but for codes of a public list that seem to mean
+missing, and none says what a range should be: it is to come from public knowledge, and a range that
+was corrected by looking at the records no longer does.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any
 
 from privtraj.assess.common import LEVELS, Finding, Words
 from privtraj.assess.tally import PARTS, ColumnTally, TableTally
-from privtraj.base.errors import Arg, InputError, first_few, listed
-from privtraj.columns.kinds import Category, Integer, Number
+from privtraj.base.errors import Arg, InputError, Said, first_few, listed
+from privtraj.columns.kinds import Angle, Category, Date, Integer, LogNumber, Number
 from privtraj.data import records as checks
+from privtraj.data.detection import CONSTANT, settings_of
 from privtraj.data.dialect import DATE, NUMBER
 
 # Set by hand: shares of records.
@@ -137,6 +139,7 @@ def _of_number(
     name, counts, advice = column.name, found.counts, ("check its bounds and its unit",)
     known = counts["known"]
     yield from _unreadable(tally, found, csv)
+    yield from _of_values(found, column)
     broken = checks.FaultCount([name], counts["broken"], tally.records)
     yield from _refused(checks.check, "broken", broken, name=name)
     bounds = str(column).removeprefix(f"{name} in ").split(" or missing")[0].split(" (fixed)")[0]
@@ -156,6 +159,29 @@ def _of_number(
             seen = f"{share(many, known)} of the values of '{name}' are its {end} bound"
             measured = "make sure that they were measured, not cut off or filled in"
             yield Finding(name, "note", (seen,), (measured,), {"share": many / known})
+
+
+def _of_values(found: ColumnTally, column: Number) -> Iterator[Finding]:
+    """Codes that seem to mean missing, one value alone, and what a log scale would serve better."""
+    if isinstance(column, Date | Angle):
+        return
+    name, seen = column.name, settings_of(found.sample)
+    typed = f"--column {name} {column.kind} low=... high=..."
+    if codes := seen.get("missing_codes"):
+        texts = ",".join(map(str, codes))
+        said = f"'{name}' has values of {texts}, far from all others"
+        means = "if the code book says that they mean missing, declare "
+        both = Said(
+            f"missing=True, missing_codes={codes}", f"{typed} missing missing_codes={texts}"
+        )
+        yield Finding(name, "doubtful", (said,), (means, both))
+    if "constant" in seen:
+        yield Finding(name, "note", (f"all values of '{name}' seem to be the same",), (CONSTANT,))
+    if "scale" in seen and not isinstance(column, LogNumber | Integer):
+        said = f"'{name}' is skewed"
+        ratios = "if its ratios matter, declare "
+        both = Said("pt.LogNumber(low, high)", f"{typed} scale=log")
+        yield Finding(name, "note", (said,), (ratios, both))
 
 
 def _outside(found: ColumnTally, words: Sequence[str], advice: Words) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ Hashes = NDArray[np.uint64]
 Read = TypeVar("Read")
 
 PARTS = 50  # equal ones of a range, to see whether nearly all records are in one of them
+SAMPLED = 100_000  # values of a number by which its kind is guessed
 MOST = 1 << 21
 """Different hashes that are counted: 32 MB, and a few times that while they are put in order."""
 
@@ -54,6 +55,7 @@ class ColumnTally:
     of these the misspelt, which differ from a declared one by blanks, capitals and small letters
     alone; of a range all others that `_RANGE` names, `broken` being those that are not whole.
     parts: (PARTS,) or (bins,) how many are in each part of the range, those outside at its ends.
+    sample: (k,) the first values of a number.
     """
 
     _RANGE = ("unreadable", "infinite", "below", "above", "at_low", "at_high", "broken")
@@ -73,6 +75,7 @@ class ColumnTally:
         own = ("undeclared", "misspelt") if isinstance(column, Category) else self._RANGE
         self.counts = dict.fromkeys(("known", "missing", *own), 0)
         self.parts = np.zeros(1, np.int64)
+        self.sample: Floats = np.empty(0)
 
     @property
     def outside(self) -> int:
@@ -84,6 +87,7 @@ class ColumnTally:
             return self._add_levels(cells, self.column)
         values, unreadable = self._read(cells)
         infinite, known = np.isinf(values), values[np.isfinite(values)]
+        self.sample = np.append(self.sample, known[: SAMPLED - len(self.sample)])
         self._count(
             known=np.ones(len(known)),
             missing=np.isnan(values) & ~unreadable,
@@ -132,6 +136,8 @@ class ColumnTally:
             values = (arrow.dates if dates else arrow.numbers)(cells, self.name)
         if self.column is None:
             check_same_kind(dates, self.dated, self.name)
+        if isinstance(self.column, Number):
+            values = self.column.without_codes(values)
         if isinstance(self.column, Angle):  # beyond its period it comes again
             known = np.isfinite(values)
             values[known] = self.column.wrapped(values[known])

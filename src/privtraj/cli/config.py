@@ -87,7 +87,10 @@ def _checked(name: str, value: Any, path: Path) -> Any:
         parts = {str(x[0]): x[1:] for x in value if isinstance(x, list) and x}
     elif name == "columns" and isinstance(value, dict):  # as may values of a category
         forms = {str(x): form for x, form in value.items() if isinstance(form, dict)}
-        parts = {x: [form.get(k) for k in ("low", "high", "values")] for x, form in forms.items()}
+        parts = {
+            x: [form.get(k) for k in ("low", "high", "values", "offset")]
+            for x, form in forms.items()
+        }
     elif name == "csv" and isinstance(value, dict):
         parts = {str(word): setting for word, setting in value.items()}
     left = []

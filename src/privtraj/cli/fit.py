@@ -46,7 +46,8 @@ def settled(args: argparse.Namespace) -> argparse.Namespace:
         decided |= {"bins", "bin_times"}
     loaded = {} if args.config is None else config.load(args.config, but=decided)
     defaults = {name: option.default for name, option in OPTIONS.items()}
-    return argparse.Namespace(**config.plain(vars(args) | defaults | loaded | given))
+    chosen = config.plain(vars(args) | defaults | loaded | given)
+    return argparse.Namespace(**shared.spread(chosen))
 
 
 @shared.command(

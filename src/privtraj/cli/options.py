@@ -54,6 +54,9 @@ def _form(form: Any) -> Any:
         else:
             with suppress(ValueError):
                 made[word] = NUMBER.read(form[word])
+    if isinstance(codes := form.get("missing_codes"), list):
+        with suppress(ValueError):
+            made["missing_codes"] = [NUMBER.read(code) for code in codes]
     return made
 
 

@@ -1,10 +1,12 @@
 """Before a fit: `privtraj init`, `check` and `plan`.
 
 `init` writes a configuration to fill in. Only names and kinds of columns and, of CSV, how cells are
-written are looked for, and only they are written: no value, no count, no range, no category, nor
-how many there are. `data.detection` says how a CSV file is guessed. Its notes, which count cells,
-are for the terminal of whoever may see the data. `check` is the steward's own look at a table
-against what is declared, and `plan` says what quality to expect before anything is read.
+written are looked for, and only they are written: no count, no range, no category, nor how many
+there are, and no value but codes of a public list that seem to mean missing. The steward keeps or
+removes what is guessed, and a fit knows nothing but the file. `data.detection` says how a CSV file
+is guessed. Its notes, which count cells, are for the terminal of whoever may see the data. `check`
+is the steward's own look at a table against what is declared, and `plan` says what quality to
+expect before anything is read.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from privtraj import recipe
@@ -57,7 +60,8 @@ def init(args: argparse.Namespace, console: Console) -> None:
     for note in found.notes() if found else ():
         console.note(note)
     shared.note_left_out(args.data, args.out, "to fit on the command line", console)
-    console.write(template(columns, known, args.out), args.out, args.force)
+    forms = found.forms if found else {}
+    console.write(template(columns, known, args.out, forms), args.out, args.force)
     values: dict[str, Any] = {"config": str(args.out), "columns": dict(columns)}
     shown = ""
     if found is not None:
@@ -71,11 +75,17 @@ def init(args: argparse.Namespace, console: Console) -> None:
     console.result({"command": "init", **values} | asdict(guess_roles(columns)), text)
 
 
-def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path: str | Path) -> str:
-    """A configuration to fill in, made from names and kinds of columns alone.
+def template(
+    columns: Sequence[tuple[str, str]],
+    known: Mapping[str, Any],
+    path: str | Path,
+    forms: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+) -> str:
+    """A configuration to fill in, made from names and kinds of columns, and settings of some.
 
     columns: (name, kind), the kind as `arrow.kinds_of` has it.
     known: choices that are made already, such as the data file.
+    forms: {name: settings}, such as {"missing": True}, of columns that seem to need them.
     """
     from privtraj.data.arrow import unit_of
 
@@ -88,22 +98,30 @@ def template(columns: Sequence[tuple[str, str]], known: Mapping[str, Any], path:
         "Bounds, values, times and budget are published with the model, so none may be read off "
         "the data. Options on the command line win over this file, and files are found from its "
         "folder.",
-        "The columns, by name, kind and unit; no value of the data is in this file:",
+        "The columns, by name, kind and unit; no value of the data is in this file but codes of a "
+        "public list that seem to mean missing:",
     ]
+    forms = {name: forms[name] for name in (*roles.features, *roles.kinds) if name in forms}
+    kinds = {name: "number" for name in roles.features if name in forms} | roles.kinds
     guesses = {roles.time: "time?", roles.person: "person?"}
-    guesses |= {column: f"{kind}?" for column, kind in roles.kinds.items()}
+    guesses |= {
+        name: " ".join(f"{w}?" for w in (k, *forms.get(name, {}))) for name, k in kinds.items()
+    }
     rows = []
     for name, kind in columns:
         shown = name if name.isprintable() else config.quoted(name)
         unit, guess = unit_of(name), "feature?" if name in roles.features else ""
         rows.append((shown, kind, f"in {unit}" if unit else "", guesses.get(name, guess)))
     listing = [f"#   {line}" for line in aligned(rows)]
-    numbers = roles.features or (() if roles.kinds else ("<column>",))
+    numbers = [name for name in roles.features if name not in kinds]
+    if not (numbers or kinds):
+        numbers = ["<column>"]
     guessed = {
         "time": roles.time or "<column>",
         "person": roles.person,
         "feature": [[name, "<low>", "<high>"] for name in numbers] or None,
-        "columns": {name: _form(name, kind) for name, kind in roles.kinds.items()} or None,
+        "columns": {n: _form(n, kind) | forms.get(n, {}) for n, kind in kinds.items()} or None,
+        "monotone": list(roles.rising) or None,
         "time_range": ["<start>", "<end>"],
         "epsilon": "<epsilon>",
         "delta": "<delta>",
@@ -140,17 +158,24 @@ _FIXED_NAMES = {  # what never changes, so that a date of these does not say whe
 }  # fmt: skip
 
 
+_CODE_NAMES = {  # numbers of which no sum means anything
+    "zip", "zipcode", "postcode", "postal", "plz", "cap", "ward", "icd", "fips",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Roles:
     """Guesses: the columns that say when and who, and those that are left.
 
     features: numbers.  kinds: {name: kind} of the others, as the configuration has it.
+    rising: ages beside another time, which never fall.
     """
 
     time: str | None
     person: str | None
     features: tuple[str, ...]
     kinds: dict[str, str] = field(default_factory=dict)
+    rising: tuple[str, ...] = ()
 
 
 def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
@@ -161,12 +186,18 @@ def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
     time = times[0] if times else None
     ids = [n for n, kind in columns if kind != "date" and n != time and _words(n) & _PERSON_NAMES]
     people = [name for name in ids if not _words(name) & _RECORD_NAMES]
-    used = {time, *ids, *(name for name in times if name in numbers)}
+    rising = tuple(name for name in numbers if "age" in _words(name) and name != time)
+    used = {time, *ids, *(name for name in times if name in numbers and name not in rising)}
     left = {name: kind for name, kind in columns if name not in used}
-    features = tuple(name for name, kind in left.items() if kind == "number")
-    named = {"text": "category"}  # by the name that a configuration has
-    others = {name: named.get(kind, kind) for name, kind in left.items() if name not in features}
-    return Roles(time, people[0] if people else None, features, others)
+    codes = {name for name in left if _words(name) & _CODE_NAMES}
+    features = tuple(name for name, kind in left.items() if kind == "number" and name not in codes)
+    named = {"text": "category"} | dict.fromkeys(codes, "category")  # as a configuration has it
+    others = {
+        name: named.get(name) or named.get(kind, kind)
+        for name, kind in left.items()
+        if name not in features
+    }
+    return Roles(time, people[0] if people else None, features, others, rising)
 
 
 def _words(name: str) -> set[str]:
@@ -282,8 +313,8 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
         settings = [*_SHARED, *(option.name for option in recipe.options("advanced"))]
         wanted = set(settings) - set(given)
         if not given.keys() & {"features", "columns"}:
-            wanted |= {"feature", "columns"}
-        chosen = config.load(args.config, but=set(OPTIONS) - wanted)
+            wanted |= {"feature", "columns", "data", "query", "time", "person"}
+        chosen = shared.spread(config.load(args.config, but=set(OPTIONS) - wanted))
         asked = {name: chosen[name] for name in settings if name in chosen}
         if "public_counts" in asked:  # there, the numbers themselves
             asked["public_counts"] = True

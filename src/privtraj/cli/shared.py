@@ -6,6 +6,7 @@ import argparse
 import inspect
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -114,6 +115,32 @@ def require(given: Mapping[str, Any], *options: str | Option) -> None:
         if given[option.name] is None:
             name = option.metavar if option.placed else option.flag
             raise InputError(f"{name} is needed: {option.needed}")
+
+
+def spread(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Choices in which a name such as X_pca-* is replaced by all columns of the data like it."""
+    numbers, others = chosen.get("feature") or [], chosen.get("columns") or {}
+    named = [*(name for name, *_ in numbers), *others]
+    if chosen.get("data") is None or not any("*" in name for name in named):
+        return chosen
+    from privtraj.data.sql import columns_of
+
+    used = {*named, chosen.get("time"), chosen.get("person")}
+    known = [name for name, _ in columns_of(chosen["data"], chosen.get("query"))]
+
+    def alike(pattern: str) -> list[str]:
+        if "*" not in pattern or pattern in known:
+            return [pattern]
+        like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+        found = [name for name in known if like.fullmatch(name) and name not in used]
+        if not found:
+            raise InputError(f"no column of the data is like '{pattern}': check its name")
+        return found
+
+    made: dict[str, Any] = {"feature": [[n, *ends] for name, *ends in numbers for n in alike(name)]}
+    if others:
+        made["columns"] = {n: form for name, form in others.items() for n in alike(name)}
+    return chosen | made
 
 
 def declared(chosen: Mapping[str, Any]) -> dict[str, Any]:

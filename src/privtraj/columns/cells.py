@@ -99,12 +99,12 @@ def typed_column(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         form[word] = text if sign else True
         if sign and word in _YES:
             form[word] = {"true": True, "false": False}.get(text, text)
-        elif word == "values":
+        elif word in ("values", "missing_codes"):
             try:
                 form[word] = json.loads(text) if text.startswith("[") else text.split(",")
             except (ValueError, RecursionError):
                 raise ValueError(
-                    f"must give the values of '{name}' as F,M or, in quotes, as a list such as "
+                    f"must give the {word} of '{name}' as F,M or, in quotes, as a list such as "
                     '\'["F", "M"]\''
                 ) from None
     return name, form
@@ -114,7 +114,7 @@ def words_of(name: str, form: Mapping[str, Any]) -> list[str]:
     """The words that `typed_column` makes this form of."""
     words = [name, str(form["kind"])]
     for word, value in form.items():
-        if word == "values":
+        if isinstance(value, list | tuple):
             plain = all(isinstance(label, str) and "," not in label for label in value)
             plain = plain and not value[0].startswith("[")
             words.append(f"{word}={','.join(value) if plain else json.dumps(value)}")

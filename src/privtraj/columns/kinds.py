@@ -49,7 +49,8 @@ class Axis:
     """The geometry of a column, for values of any shape in the units of a table, or in levels.
 
     name: of the column.  missing: whether records may lack it.  fixed: whether it never changes
-    along a path.  of: the column that this one is made of, if it is in no table.  levels: C of a
+    along a path.  missing_codes: numbers that stand for a missing value, such as -99.
+    of: the column that this one is made of, if it is in no table.  levels: C of a
     category, 0 of a number.  ordered: whether neighbouring levels are near each other.
     domain: the ends of the unit interval, in the units of a coordinate.  span: the ends of the
     values that a table has.  farthest: the largest difference between two of them.  facts: the
@@ -60,6 +61,7 @@ class Axis:
     name: str
     missing: bool
     fixed: bool
+    missing_codes: tuple[float, ...] = ()
     of = ""
     levels: int = 0
     ordered = False
@@ -118,6 +120,11 @@ class Axis:
         for word in ("missing", "fixed"):
             if not isinstance(getattr(self, word), bool):
                 raise InputError(f"{word} of {self._called} must be true or false")
+        codes: Any = self.missing_codes
+        if not (isinstance(codes, list | tuple) and all(map(is_number, codes))):
+            raise InputError(f"missing_codes of {self._called} must be a list such as [-99, 999]")
+        if codes:
+            object.__setattr__(self, "missing_codes", tuple(map(float, codes)))
 
     def _lie(self, low: float, high: float, **otherwise: Any) -> None:
         """Between these ends, as are all values unless somebody says otherwise."""
@@ -135,13 +142,15 @@ class Axis:
 
     def public_inputs(self) -> Any:
         """All that is declared, as a certificate has it; of a plain number its bounds."""
-        if type(self) is Number and not (self.missing or self.fixed):
+        if type(self) is Number and not (self.missing or self.fixed or self.missing_codes):
             return list(self.facts.values())
         public = {"kind": self.kind, **self.facts}
         if self.missing:
             public["missing"] = True
         if self.fixed:
             public["fixed"] = True
+        if self.missing_codes:
+            public["missing_codes"] = list(self.missing_codes)
         return public
 
     def __str__(self) -> str:
@@ -164,6 +173,7 @@ class Number(Axis):
     name: str = ""
     missing: bool = False
     fixed: bool = False
+    missing_codes: tuple[float, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,6 +194,12 @@ class Number(Axis):
     def more(self) -> tuple[Column, ...]:
         lacks = Flag(name=f"{self.name} missing", of=self.name, fixed=self.fixed)
         return (lacks,) if self.missing else ()
+
+    def without_codes(self, values: Floats) -> Floats:
+        """Values (n,) of a table, NaN where a code says that they are missing."""
+        if not self.missing_codes:
+            return values
+        return np.where(np.isin(values, self.missing_codes), np.nan, values)
 
     def coordinates(self, values: Floats) -> tuple[Floats, ...]:
         return (values, np.isnan(values).astype(np.float64)) if self.missing else (values,)
@@ -294,6 +310,8 @@ class Date(Number):
     days: bool = False
 
     def __post_init__(self) -> None:
+        if self.missing_codes:
+            raise InputError(f"{self._called} has no missing_codes, which are numbers: remove them")
         for end in ("low", "high"):
             value = getattr(self, end)
             if not is_number(value):
@@ -338,10 +356,15 @@ class Angle(Number):
     period: float = field(kw_only=True)
 
     def __init__(
-        self, period: float, name: str = "", missing: bool = False, fixed: bool = False
+        self,
+        period: float,
+        name: str = "",
+        missing: bool = False,
+        fixed: bool = False,
+        missing_codes: tuple[float, ...] = (),
     ) -> None:
         object.__setattr__(self, "period", period)
-        super().__init__(0.0, period, name, missing, fixed)
+        super().__init__(0.0, period, name, missing, fixed, missing_codes=missing_codes)
 
     def __post_init__(self) -> None:
         Axis.__post_init__(self)
@@ -562,6 +585,8 @@ def to_dict(column: Column) -> dict[str, Any]:
     settings = {one.name: getattr(column, one.name) for one in fields(column) if one.init}
     if isinstance(column, Category):
         settings["values"] = list(column.values)
+    elif not column.missing_codes:
+        del settings["missing_codes"]
     return {"kind": column.kind, **settings}
 
 

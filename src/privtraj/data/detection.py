@@ -4,7 +4,7 @@ Nothing here is part of a fit: guesses look at all cells, so they are for `privt
 writes them to a configuration to be checked, and for `privtraj check`. What decides is which
 settings read most cells, never one cell alone where others say otherwise. Where cells do not tell
 (01/02/2019, or nothing but 1,234), there is no guess but a question. No value of the data is ever
-shown: signs for missing values are those of a public list.
+shown: signs and codes for missing values are those of a public list.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from privtraj.base.arrays import Floats
 from privtraj.base.formats import READABLE, find_format
 from privtraj.data.arrow import check_columns, kinds_of, unit_of
 from privtraj.data.dialect import (
@@ -52,6 +54,52 @@ _MARKS = r"""
 """
 KNOWN_SIGNS = frozenset(_MARKS.split())
 """Texts by which people and programs mark what is missing, beside `cells.MISSING`."""
+CODES = tuple(
+    float(f"{sign}{digit * k}")
+    for sign, first in (("-", 1), ("", 2))
+    for k in range(first, 6)
+    for digit in "987"
+)
+"""Numbers by which they do, such as -9, -99 and 999, where they stand apart: see `settings_of`."""
+APART = 0.5  # of the range of all other values, from which on a code is none of them; by hand
+SKEWED = 2.0  # skewness, that of an exponential distribution, beyond which a log scale is offered
+MANY_MISSING = 0.02  # of cells, from which on a form says that a column may be missing; by hand
+_ALIKE = 10  # values that tell whether a column has but one
+
+
+def settings_of(values: Floats) -> dict[str, Any]:
+    """What a number seems to need, by its values (n,), NaN where missing: `missing_codes`, which
+    come more than once and stand apart from all others, a `scale` and its `offset`; or nothing but
+    `constant`, where all that is left are the same."""
+    values = values[np.isfinite(values)]
+    rest = values[~np.isin(values, CODES)]
+    if len(rest) < _ALIKE:
+        return {}
+    low, high = float(rest.min()), float(rest.max())
+    found: dict[str, Any] = {}
+    codes = [
+        int(code)
+        for code in CODES
+        if np.count_nonzero(values == code) > 1
+        and (code < 0 <= low or max(low - code, code - high) > APART * (high - low))
+    ]
+    if codes:
+        found["missing_codes"] = codes
+        values = values[~np.isin(values, codes)]
+    if low == high == values.min() == values.max():
+        return {**found, "constant": True}
+    least = float(rest[rest > 0].min(initial=np.inf))
+    if values.min() >= 0 and _skewness(values) > SKEWED:
+        logs = np.log(values + (0.0 if low > 0 else least))
+        if abs(_skewness(logs)) < _skewness(values) / 2:
+            found |= {"scale": "log"} | ({} if low > 0 else {"offset": "<offset>"})
+    return found
+
+
+def _skewness(values: Floats) -> float:
+    off = values - values.mean()
+    spread = float(np.sqrt((off**2).mean()))
+    return float((off**3).mean()) / spread**3 if spread > 0 else 0.0
 
 
 Questions = dict[str, tuple[str, ...]]
@@ -65,12 +113,26 @@ class Detected:
     columns: how many cells of each are read, with the settings of `dialect`.
     questions: settings that the cells do not tell, and what they may be.
     whole: whether all rows were counted.
+    seen: what `settings_of` says of each number, by some of its cells.
     """
 
     dialect: Dialect
     columns: tuple[Readings, ...]
     questions: Questions
     whole: bool
+    seen: Mapping[str, dict[str, Any]]
+
+    @property
+    def forms(self) -> dict[str, dict[str, Any]]:
+        """Settings of columns, where they have any, for the steward to keep or to remove."""
+        made = {}
+        for column in self.columns:
+            own = {k: v for k, v in self.seen.get(column.name, {}).items() if k != "constant"}
+            if column.missing > MANY_MISSING * column.cells or "missing_codes" in own:
+                own = {"missing": True, **own}
+            if own:
+                made[column.name] = own
+        return made
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
@@ -96,7 +158,20 @@ class Detected:
             for word, forms in self.questions.items()
         ]
         odd = [column for column in self.columns if column.unreadable]
+        for name, own in self.forms.items():
+            signs = {
+                "missing": "some cells are missing: with missing = true nobody is left out",
+                "missing_codes": "missing_codes stand apart from all other values: keep those that "
+                "the code book says mean missing",
+                "scale": "it is skewed: keep the log scale if ratios matter, else remove it",
+            }
+            asked += [f"'{name}': {said}" for word, said in signs.items() if word in own]
+        for name in (name for name, own in self.seen.items() if "constant" in own):
+            asked.append(f"'{name}' seems to have one value: {CONSTANT}")
         return [*asked, *(column.error().typed() + where for column in odd)]
+
+
+CONSTANT = "leave it out, as a fit gives it a spread, and write it beside the paths"
 
 
 def is_csv(path: Path) -> bool:
@@ -139,7 +214,12 @@ def detect(path: Path) -> Detected:
         for texts in islice(rest, LOOKED_AT + 1):
             for column, cells in zip(columns, texts, strict=True):
                 column.read(cells)
-        return Detected(dialect, columns, questions, whole=next(rest, None) is None)
+        seen = {
+            name: settings_of(read_cells(cells, NUMBER, dialect)[0].to_numpy(zero_copy_only=False))
+            for name, cells in zip(names, sample, strict=True)
+            if kinds[name] == NUMBER
+        }
+        return Detected(dialect, columns, questions, next(rest, None) is None, seen)
 
 
 def _encoding(reader: CsvReader) -> str:

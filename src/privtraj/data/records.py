@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
-from privtraj.base.errors import Arg, InputError, listed
+from privtraj.base.errors import Arg, InputError, Said, listed
 from privtraj.columns.cells import fingerprint
 from privtraj.columns.kinds import (
     UNDECLARED,
@@ -57,7 +57,7 @@ class FaultCount(NamedTuple):
         return cls(where, int(faults.any(axis=1).sum()), len(faults))
 
 
-_FAULTS: dict[str, tuple[str | Arg, ...]] = {
+_FAULTS: dict[str, tuple[str | Arg | Said, ...]] = {
     "infinite": ("have infinite values in {}: correct or remove them",),
     "undeclared": (
         "have values in {} that are not declared: declare them, or an other that stands for them, "
@@ -69,7 +69,9 @@ _FAULTS: dict[str, tuple[str | Arg, ...]] = {
     ),
     "broken": ("have values in {} that are not whole: round them, or declare numbers",),
     "missing": (
-        "have missing values in {}: fill them in, or leave these records out with ",
+        "have missing values in {}: say that people may lack it with ",
+        Said("missing=True in its column", "--column NAME number low=... high=... missing"),
+        ", fill them in, or lose these people with ",
         Arg("missing", "drop"),
     ),
     "invisible": (
@@ -140,7 +142,7 @@ def values_of(cells: pa.ChunkedArray, column: Column) -> Floats:
         return found
     if isinstance(column, Date):
         return arrow.dates(cells, column.name)
-    found = arrow.numbers(cells, column.name)
+    found = column.without_codes(arrow.numbers(cells, column.name))
     if isinstance(column, Integer):
         broken = int(np.sum(np.isfinite(found) & (found != np.rint(found))))
         check("broken", FaultCount([column.name], broken, len(found)))

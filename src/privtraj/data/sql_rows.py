@@ -331,6 +331,9 @@ def _values_of(table: Any, public: PublicInputs, datetime: bool) -> dict[str, An
             value = _seconds(cell)
         elif not isinstance(column, Category):
             value = cell = _number(cell)
+            if column.missing_codes:
+                coded = cell.isin([_double(code) for code in column.missing_codes])
+                value = cell = ibis.ifelse(coded, ibis.null("float64"), cell)
         else:  # text, a whole number or a double
             if not (kind.is_string() or kind.is_integer()):
                 whole = kind.is_boolean() or kind.is_null()

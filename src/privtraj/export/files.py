@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from itertools import groupby
@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.base.arrays import Ints
 from privtraj.base.errors import InputError, Said, free_name
 from privtraj.base.files import atomic_path
 from privtraj.base.formats import PATHS, extra, format_of
 from privtraj.base.space import as_user_times, moment, written_times
-from privtraj.columns.kinds import Number
+from privtraj.columns.kinds import Category, Number, text_of
 from privtraj.columns.precision import DEGREES as STEP
 from privtraj.columns.precision import axes
 from privtraj.data.tables import COORDINATE, anndata_needed
@@ -190,7 +191,12 @@ def to_movingpandas(
 # AnnData ---------------------------------------------------------------------------------------
 
 
-def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
+TRANSITIONS = "T_fwd"  # as CellRank calls the transition matrix of a forward process
+
+
+def to_anndata(
+    paths: PathRows, basis: str | None = None, fates: Callable[[Any], Any] | None = None
+) -> Any:
     """See `Paths.to_anndata`."""
     anndata = anndata_needed()
     d, frame = paths.values.shape[2], paths.to_frame()
@@ -205,8 +211,71 @@ def to_anndata(paths: PathRows, basis: str | None = None) -> Any:
     features = [paths.features[k] for k in numbers]
     places = _obsm(features) if basis is None else {basis: list(range(len(features)))}
     obsm = {key: values[:, at] for key, at in places.items() if at}
-    names = {key: [features[k] for k in at] for key, at in places.items()}
-    return anndata.AnnData(obs=obs, obsm=obsm, uns={"privtraj_features": names})
+    uns: dict[str, Any] = {
+        "privtraj_features": {key: [features[k] for k in at] for key, at in places.items()},
+        "privtraj_growth": {"times": paths.numeric_times, "cells": paths.numbers},
+    }
+    matrix, heirs, last = _transitions(paths)
+    path = obs["path"].to_numpy()
+    if paths.lives is not None:
+        obs[free_name("descendants", obs.columns)] = heirs
+    changing = {
+        k: [text_of(label) for label in c.labels]
+        for k, c in enumerate(paths.columns)
+        if isinstance(c, Category) and not c.fixed
+    }
+    if fates is not None or changing:
+        ends = paths.values[np.arange(len(paths)), last]
+        if fates is not None:
+            named = np.asarray(fates(ends))
+        else:
+            k, labels = next(iter(changing.items()))
+            named = np.array(labels)[ends[:, k].astype(int)]
+        if named.shape != (len(paths),):
+            raise InputError(f"fates must name one for each of the {len(paths)} paths")
+        obs[free_name("fate", obs.columns)] = named.astype(str)[path]
+        there = paths.present[:, int(np.argmax(paths.numeric_times))]
+        final, counts = np.unique(named.astype(str)[there], return_counts=True)
+        uns["privtraj_fates"] = dict(
+            zip(final.tolist(), (counts / counts.sum()).tolist(), strict=True)
+        )
+        obs = obs.astype({obs.columns[-1]: "category"})
+    return anndata.AnnData(obs=obs, obsm=obsm, uns=uns, obsp={TRANSITIONS: matrix})
+
+
+def _transitions(paths: PathRows) -> tuple[Any, Ints, Ints]:
+    """From each of the r rows to its row at the next time, and to those of daughters who were born
+    in between, in equal parts, (r, r) sparse; whoever has none stays. Then how many rows at the
+    last time come from each (r,), and at which time each path ends (n,)."""
+    from scipy.sparse import csr_matrix
+
+    order = np.argsort(paths.numeric_times, kind="stable")
+    there, (n, q) = paths.present[:, order], paths.present.shape
+    row = (np.cumsum(paths.present).reshape(n, q) - 1)[:, order]
+    first = np.argmax(there, axis=1)
+    above = np.full(n, -1) if paths.parent is None else paths.parent.copy()
+    for _ in range(n):  # to the nearest ancestor who is there before a daughter
+        mothers = np.flatnonzero((above >= 0) & (first > 0) & there.any(axis=1))
+        away = mothers[~there[above[mothers], first[mothers] - 1]]
+        if not len(away):
+            break
+        above[away] = paths.parent[above[away]]  # type: ignore[index]
+    heirs, pairs = np.zeros(int(there.sum()), np.int64), []
+    heirs[row[there[:, -1], -1]] = 1
+    for k in range(q - 1, 0, -1):
+        stay = np.flatnonzero(there[:, k - 1] & there[:, k])
+        born = mothers[first[mothers] == k]
+        born = born[above[born] >= 0]
+        before = np.concatenate([row[stay, k - 1], row[above[born], k - 1]])
+        after = np.concatenate([row[stay, k], row[born, k]])
+        np.add.at(heirs, before, heirs[after])
+        pairs.append(np.stack([before, after]))
+    edges = np.concatenate([np.empty((2, 0), np.int64), *pairs], axis=1)
+    alone = np.setdiff1d(np.arange(len(heirs)), edges[0])
+    edges = np.concatenate([edges, np.stack([alone, alone])], axis=1)
+    share = 1 / np.bincount(edges[0], minlength=len(heirs))[edges[0]]
+    matrix = csr_matrix((share, tuple(edges)), shape=(len(heirs), len(heirs)))
+    return matrix, heirs, order[q - 1 - np.argmax(there[:, ::-1], axis=1)]
 
 
 def _obsm(features: Sequence[str]) -> dict[str, list[int]]:

@@ -39,6 +39,7 @@ from privtraj.recipe import Recipe
 
 HEAD_COUNT = "people per time"
 LEAST_OF_MEAN = 0.05  # share of the mean below which no count falls; set by hand, 2026-11
+NOT_COUNTED: Floats = np.empty((0, 0))
 SLACK_RESERVE = 1e-12  # of delta, for the integer noise of the main release: 10^9 draws
 
 Progress = Callable[[int, int], None]  # told how many steps are done, and of how many
@@ -109,6 +110,7 @@ class Fit(NamedTuple):
     resolution: (K,) how finely each window was seen.
     worth: rough number of people per time that this budget buys.
     settings, diagnostics: what the model says about itself.
+    counted: the counts themselves, where later ones can be combined with them (`Record.counted`).
     """
 
     marginals: Marginals
@@ -120,6 +122,7 @@ class Fit(NamedTuple):
     worth: float
     settings: dict[str, Any]
     diagnostics: dict[str, Any]
+    counted: Floats = NOT_COUNTED
 
 
 class Measure(ABC):

@@ -58,6 +58,7 @@ from privtraj.measures.cells import (
 from privtraj.measures.numbers import CURVES, PARTICLES_PER_CURVE, Measured, Numbers, View
 from privtraj.measures.over_time import TIME_COUPLING, pooled_over_time
 from privtraj.measures.persistence import PERSISTENCE
+from privtraj.measures.windows import Resolution
 from privtraj.motion.population import APART
 from privtraj.privacy.events import LaplaceCounts, Person
 from privtraj.privacy.guard import MAX_CELLS, CellCounts, Guard, Laplace, Release
@@ -80,6 +81,7 @@ NOISE_COST = {1: 0.012, 2: 0.02, 3: 0.03}  # c_d, by d: squared distance over wh
 NOISE_COST_BEYOND = 0.5  # for more features; by continuation
 USUAL_WIDTH = 0.3  # of people, in sides of the box; wider ones want no other cells, same sweep
 RELEASED_PARTICLES = 256  # at each time; set by hand, 2026-11
+MOST_REMEMBERED = 2**21  # counts that a model keeps for later batches, 16 MB; set by hand, 2026-11
 
 _SIDES = (*range(2, 12, 2), *range(12, 64, 4), *range(64, 513, 16))  # even, so that counts pool
 
@@ -135,13 +137,11 @@ class Counts(Numbers):
             area = 1.0 if choice is None else (12 * choice.variance / d) ** (d / 2)
         most = left(guard, calibrate_laplace, planned_event(task.plan, PERSISTENCE))
         epsilon = min(most, EPSILON_RANGE[1])
-        typical = float(np.median(people))
-        side = recipe.cells or cells_per_side(typical, d, epsilon, area)
+        side = recipe.cells or cells_per_side(float(np.median(people)), d, epsilon, area)
         counts = guard.ask(Release(CellCounts(side), Laplace(epsilon), CELLS))
 
         # all that follows is post-processing
-        inside = None if plot is None else plot.cells(side, d)
-        held = counts if inside is None else counts[:, inside.ravel()]
+        held = counts if plot is None else counts[:, plot.cells(side, d).ravel()]
         head = planned_event(task.plan, HEAD_COUNT)
         total, variance = people, 0.0
         if head is not None:  # with the sum of all cells, each weighted by the other's noise
@@ -151,8 +151,29 @@ class Counts(Numbers):
             both = of_cells + of_head
             total = (people * of_cells + summed * of_head) / both
             variance = of_cells * of_head / both
+        made = self.clouds(counts, side, epsilon, total, view.windows, task)
+        made.marginals.diagnostics["people_noise"] = math.sqrt(variance)
+        if counts.size > MOST_REMEMBERED:
+            return made
+        windows, alike = view.windows, np.ones(len(total))
+        ends = np.concatenate([windows.moments[:1], windows.edges, windows.moments[-1:]])
+        facts = (ends[:-1], ends[1:], total, alike * laplace_variance(epsilon), 0 * alike)
+        return made._replace(counted=np.column_stack([*facts, counts]))
+
+    def clouds(
+        self,
+        counts: NDArray[Any],
+        side: int,
+        epsilon: float,
+        total: Floats,
+        windows: Resolution,
+        task: Task,
+    ) -> Measured:
+        """The clouds behind counts (K, side ** d), noisy at epsilon, of people (K,)."""
+        recipe, plot, d = task.recipe, task.public.plot, round(math.log(counts.shape[1], side))
+        inside = None if plot is None else plot.cells(side, d)
         coupling = TIME_COUPLING if recipe.time_coupling is None else recipe.time_coupling
-        gaps = np.diff(view.windows.centres)
+        gaps = np.diff(windows.centres)
         together = gaps if coupling > 0 else None
         measure = estimate(counts, side, epsilon, total, d, together, inside)
         mean, in_cells = float(total.mean()), np.count_nonzero(measure.weights, axis=1).mean()
@@ -160,7 +181,7 @@ class Counts(Numbers):
         effective = mean / (1 + float(in_cells) * laplace_variance(epsilon) / mean)
         reach = np.inf if recipe.growth is None else APART
         measure = pooled_over_time(measure, gaps, effective, coupling, reach)
-        if view.windows.need_curves:
+        if windows.need_curves:
             released = recipe.particles or CURVES
             particles = PARTICLES_PER_CURVE * released
         else:
@@ -175,10 +196,9 @@ class Counts(Numbers):
             "significant_share": measure.significant.tolist(),
             "cell_side": measure.sides.tolist(),
             "people_per_time": total.tolist(),
-            "people_noise": math.sqrt(variance),
         }
         width = measure.sides / math.sqrt(12)
-        worth = typical * epsilon / (2 * math.log(side**d))
+        worth = float(np.median(total)) * epsilon / (2 * math.log(side**d))
         return Measured(Marginals(clouds, weights, added, width, told), worth, cells_per_side=side)
 
 

@@ -22,6 +22,7 @@ from privtraj.base.space import hat_functions, unit_time
 from privtraj.domain.walking import within
 from privtraj.measures.base import (
     HEAD_COUNT,
+    NOT_COUNTED,
     Fit,
     Marginals,
     Measure,
@@ -108,6 +109,7 @@ class Measured(NamedTuple):
     worth: float
     steps: int = 0
     cells_per_side: int | None = None
+    counted: Floats = NOT_COUNTED
 
 
 class Numbers(Measure):
@@ -222,7 +224,7 @@ class Numbers(Measure):
         unit = reference.within(scale)
         along = unit if subspace is None else USUAL  # in the cube of what was measured
         still = np.array(public.axes.fixed) if subspace is None else None
-        marginals, knots = _through_windows(cloud.marginals, windows, task, along, still)
+        marginals, knots = through_windows(cloud.marginals, windows, task, along, still)
         if subspace is not None:
             marginals, knots = lifted(subspace, marginals, knots, times, along, task.rng)
         if public.plot is not None:
@@ -253,6 +255,7 @@ class Numbers(Measure):
             cloud.worth,
             {"measure": self.name, "steps": cloud.steps, "cells_per_side": cloud.cells_per_side},
             told,
+            cloud.counted if subspace is None else NOT_COUNTED,
         )
 
     def _looked(self, guard: Guard, task: Task) -> View:
@@ -285,7 +288,7 @@ class Numbers(Measure):
         return View(part, guard, windows, spectrum, subspace)
 
 
-def _through_windows(
+def through_windows(
     marginals: Marginals,
     windows: Resolution,
     task: Task,

@@ -185,6 +185,22 @@ class TrajectoryModel(Record):
             made.sizes(self.scale.start, self.scale.length, self.diagnostics)
         return replace(self, growth=made).sealed()
 
+    def extend(self, snapshots: Snapshots, **how: Any) -> TrajectoryModel:
+        """This model and a batch of further people, at later times or at known ones: a new model.
+
+        Nobody of the batch may have been in an earlier one; then all batches together cost a person
+        what the dearest of them costs. The old model is the prior, and no old record is needed.
+
+        past: "keep" leaves particles at published times as they are to the bit, "revise" lets new
+            people improve them.
+        new_people: your word that nobody in these snapshots was in an earlier batch; or people,
+            what has checked that (`stream.people`), in words. Without either the batches add up.
+        ledger, declared, watcher: as of `TrajectorySynthesizer.fit`.  epsilon, delta: of this
+            batch, by default those of the model's recipe.  seed: for research, NOT PRIVATE.
+        """
+        grown: TrajectoryModel = load_by_name("stream.extend:extended")(self, snapshots, **how)
+        return grown
+
     @property
     def sha256(self) -> str:
         """Of everything in the model, its certificate too, but for the places of this hash and of

@@ -37,16 +37,24 @@ class Paths(PathRows):
                 made = made.with_columns(polars.col(name).cast(polars.Enum(values)))
         return made
 
-    def to_anndata(self, basis: str | None = None) -> Any:
+    def to_anndata(
+        self, basis: str | None = None, fates: Callable[[Any], Any] | None = None
+    ) -> Any:
         """An AnnData with one row per path and time at which it is there.
 
         obs: path and time, with branching parent, and features of other types than numbers; rows
         named "path-k" for the k-th time.
         obsm: numbers named like "X_pca-0", "X_pca-1", ... become obsm["X_pca"], all others
         obsm["X_features"]; `basis` puts all of them into obsm[basis].
-        uns["privtraj_features"]: the features of each obsm.
+        obsp["T_fwd"]: transition probabilities as CellRank has them: from each row to that of the
+        next time, and to daughters born in between; whoever has none stays.
+        fates: a function of values (n, d) at the end of each path that names its fate (n,), without
+        one the first category that changes: obs["fate"]. With growth, obs["descendants"] at the
+        last time.
+        uns: "privtraj_features" of each obsm, "privtraj_growth", cells at each time, and
+        "privtraj_fates", shares of them at the last.
         """
-        return export.to_anndata(self, basis)
+        return export.to_anndata(self, basis, fates)
 
     def to_geojson(
         self, x: str | None = None, y: str | None = None, kind: str = "lines"

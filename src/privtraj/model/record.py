@@ -39,6 +39,7 @@ from privtraj.columns import kinds
 from privtraj.columns.conditions import NONE, Constraints
 from privtraj.columns.kinds import LONGEST_NAME, Column, Number, of_tables, plain_numbers
 from privtraj.domain.domain import Domain
+from privtraj.measures.base import NOT_COUNTED
 from privtraj.measures.persistence import PERSISTENCE, is_persistence
 from privtraj.measures.registry import find
 from privtraj.motion.diffusions import Brownian
@@ -46,7 +47,8 @@ from privtraj.motion.growth import Growth
 from privtraj.motion.process import Reference, Scale
 from privtraj.motion.reference import from_dict
 from privtraj.motion.states import number_names
-from privtraj.privacy.certificate import DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS, Certificate
+from privtraj.privacy.accounting import PARALLEL
+from privtraj.privacy.certificate import BATCHES, DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS, Certificate
 from privtraj.recipe import MOST_PARTICLES, Recipe
 
 FORMAT = 3  # of files
@@ -76,6 +78,9 @@ class Record:
     growth: how the number of people changes; None: everybody is there all the time.
     columns: d of them, what each coordinate of a particle means; by default numbers. A category's
         coordinate is in the cell of a level; flags at the end say which numbers are missing.
+    counted: (W, 5 + cells) noisy counts that later ones are combined with: of each window when it
+        begins and ends, its people, the variance of its noise, whether it stands for several, and
+        the counts of its cells. Empty where there are none.
     settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
         in files of version 0.2.  diagnostics: released quantities that tell how well it went.
     """
@@ -101,6 +106,7 @@ class Record:
     growth: Growth | None = None
     columns: tuple[Column, ...] = ()
     recipe: Recipe | None = None
+    counted: Floats = field(default_factory=lambda: NOT_COUNTED)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -142,7 +148,9 @@ ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "times": ("numeric_times", ("T",)),
     "knots": ("knots", ("K",)),
     "bounds": ("bounds", ("d", 2)),
+    "counted": ("counted", ("W", "C")),
 }
+OPTIONAL = {"counted.npy"}  # arrays that not every file has
 
 _NPY = re.compile(  # as numpy.save writes it; its own reader evaluates what it finds here
     rb"\x93NUMPY\x01\x00..\{'descr': '([<>|][fiu][1248])', 'fortran_order': (True|False), "
@@ -185,6 +193,8 @@ def packed(record: Record) -> tuple[Values, dict[str, bytes]]:
     members, header["sha256"] = {}, {}
     for name, (attribute, _) in ARRAYS.items():
         array, buffer = getattr(record, attribute), io.BytesIO()
+        if array.size == 0:
+            continue
         np.save(buffer, np.float32(array) if name == "particles" else array, allow_pickle=False)
         members[f"{name}.npy"] = data = buffer.getvalue()
         header["sha256"][f"{name}.npy"] = hashlib.sha256(data).hexdigest()
@@ -267,11 +277,14 @@ def _read_members(path: Path) -> dict[str, bytes]:
 
 def arrays_of(members: dict[str, bytes]) -> dict[str, NDArray[Any]]:
     """The arrays, if they are all there are and fit each other; a `ValueError` otherwise."""
-    if members.keys() - {"model.json", "model.sha256"} != {f"{name}.npy" for name in ARRAYS}:
+    there = members.keys() - {"model.json", "model.sha256"}
+    if there | OPTIONAL != {f"{name}.npy" for name in ARRAYS}:
         raise ValueError("other arrays")
     arrays: dict[str, NDArray[Any]] = {}
     lengths: dict[str | int, int] = {}
     for name, (_, dimensions) in ARRAYS.items():
+        if f"{name}.npy" not in there:
+            continue
         data = members[f"{name}.npy"]
         said = _NPY.match(data)
         if said is None or said.end() != 10 + int.from_bytes(data[8:10], "little"):
@@ -291,7 +304,9 @@ def arrays_of(members: dict[str, bytes]) -> dict[str, NDArray[Any]]:
 
 def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Values:
     """All fields of a record but the certificate; a `Fault` if they are none."""
-    known: Values = {attribute: arrays[name] for name, (attribute, _) in ARRAYS.items()}
+    known: Values = {
+        attribute: arrays[name] for name, (attribute, _) in ARRAYS.items() if name in arrays
+    }
     known["particles"] = particles = known["particles"].astype(np.float64)
     weights, bandwidth = known["weights"], known["bandwidth"]
     times, knots = known["numeric_times"], known["knots"]
@@ -308,6 +323,10 @@ def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     inside = knots[0] <= times[0] and times[-1] <= knots[-1]
     finite = math.isfinite(float(knots[-1]) - float(knots[0]))
     _require(rising and inside and finite, "its times are not in order, or have no particles")
+    if "counted" in known:
+        rows = known["counted"][:, :5].T
+        fits = len(rows) == 5 and rows[2:].min() >= 0 and (rows[0] < rows[1]).all()
+        _require(fits and np.abs(known["counted"]).max() < 1e15, "its counts cannot be read")
     for name, one in FIELDS.items():
         if name in header:
             try:
@@ -473,7 +492,9 @@ def contradiction(record: Record) -> str | None:
         return "its times are not the public ones"
     promised = record.certificate.target_epsilon, record.certificate.delta
     adjacency, recipe = record.certificate.adjacency, record.recipe
-    if recipe and (recipe.epsilon, recipe.delta, recipe.adjacency) != (*promised, adjacency):
+    batches = public.get(BATCHES, [])  # each of which has paid for itself
+    asked = recipe and (recipe.epsilon, recipe.delta, recipe.adjacency)
+    if asked and asked != ((*asked[:2], adjacency) if batches else (*promised, adjacency)):
         return "its recipe has another guarantee"
     windows = record.settings.get("windows", record.settings.get("slabs", len(times)))
     if not (is_whole(windows) and 1 <= windows <= len(knots)):
@@ -488,13 +509,18 @@ def contradiction(record: Record) -> str | None:
     if (known := find(measure)) is not None:
         planned = known.most_releases(int(steps) if is_whole(steps) else 0)
         made: Counter[str] = Counter()
-        for entry in record.certificate.ledger:
+        ahead = list(record.certificate.ledger)
+        while ahead:
+            entry = ahead.pop()
+            if entry["mechanism"] == PARALLEL:
+                ahead += [one for branch in entry["branches"] for one in branch]
+                continue
             name = entry["what"].partition(": ")[0]
             made[name] += entry["times"]
             weight = entry.get("weight", 0)  # of a person: as many numbers of each feature
             even = weight > 0 and weight % len(record.bounds) == 0
             whole = entry["what"] != PERSISTENCE or even
-            if not (whole and made[name] <= planned.get(name, 0)):
+            if not (whole and made[name] <= planned.get(name, 0) * max(len(batches), 1)):
                 return "its ledger holds what such a fit does not release"
     return None
 

@@ -28,6 +28,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
@@ -67,6 +68,9 @@ NEW_PEOPLE = (
     "nobody in these records is among other people of the ledger; whoever is all the same has the "
     "sum of all that is spent on them, and not this epsilon alone"
 )
+BATCHES = "batches"
+"""Of a model that grew: of each when its people were recorded, when it was released, what it paid,
+and whether its people are new, and who says so."""
 BY_PERSON = "how many records a person has, by the column that says whose they are"
 COMPARED = {
     "exact": "identifiers exactly as written, so that blanks and capitals tell people apart",
@@ -136,7 +140,18 @@ def _is_public(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     lists = [value.get(name, []) for name in (STATED, CHECKED)]
-    return all(isinstance(one, list) and all(map(is_line, one)) for one in (list(value), *lists))
+    lines = all(isinstance(one, list) and all(map(is_line, one)) for one in (list(value), *lists))
+    batches = value.get(BATCHES, [])
+    return lines and isinstance(batches, list) and all(map(_is_batch, batches))
+
+
+def _is_batch(value: Any) -> bool:
+    """As `batch` makes it."""
+    if not isinstance(value, dict) or value.keys() != batch("", "", 0.0, 0.0, None).keys():
+        return False
+    lines = (value[name] for name in ("from", "to", "released", "people"))
+    amounts = _is_amount(value["epsilon"]) and _is_amount(value["delta"], below=1)
+    return all(map(is_line, lines)) and amounts and isinstance(value["new"], bool)
 
 
 def _is_sha256(value: Any) -> bool:
@@ -320,6 +335,12 @@ class Certificate:
             raise InputError("the certificate was changed: it spends more than its budget")
         if self.private and self.noise == SEEDED_NOISE:
             raise InputError("the certificate was changed: its noise is not private, it says it is")
+        batches = self.public_inputs.get(BATCHES, [])
+        if batches and _apart(guarantee) != sum(one["new"] for one in batches[1:]):
+            raise InputError(
+                "the certificate was changed: it counts batches as of different people that it "
+                "does not say so of"
+            )
         wrong = _contradiction(self.public_inputs, releases(guarantee))
         if wrong is not None:
             raise InputError(
@@ -418,6 +439,7 @@ class Certificate:
             f"{attack} with {alarms} false alarms {finds} with probability at most {members} "
             f"(advantage at most {up(self.attacker['advantage'])}).",
             f"A person has {records}." if records else "",
+            *_batches_in_words(self.public_inputs.get(BATCHES, [])),
             "Paid for:",
             *(_paid_for(self.guarantee) or ["  nothing was released"]),
             f"Noise: {self.noise}.",
@@ -489,22 +511,81 @@ def certify(
 
 
 def certify_disjoint(
-    certificates: Sequence[Certificate], *, public_inputs: Mapping[str, Any]
+    certificates: Sequence[Certificate],
+    *,
+    public_inputs: Mapping[str, Any],
+    disjoint: bool = True,
+    found: Mapping[str, str] | None = None,
 ) -> Certificate:
     """The certificate of releases about different people, each of which has a certificate.
 
     That nobody is in two of them is the steward's word; the guarantee rests on it (`accounting`).
+    Without that word, not `disjoint`, releases come one after the other: epsilons and deltas are
+    added, which holds however the later ones were decided upon.
     """
     if not certificates or len({one.adjacency for one in certificates}) > 1:
         raise InputError("certificates of different people need the same adjacency to be joined")
-    joined = Sequential((Parallel(tuple(one.guarantee for one in certificates)),))
-    adjacency, delta = certificates[0].adjacency, max(one.delta for one in certificates)
-    spent = cost(joined, adjacency).epsilon(delta)
-    budget = max(spent, *(one.target_epsilon for one in certificates))
+    adjacency, deltas = certificates[0].adjacency, [one.delta for one in certificates]
+    budgets = [one.target_epsilon for one in certificates]
+    if disjoint:
+        branches: list[Guarantee] = []
+        for one in certificates:  # branches of branches are branches
+            match one.guarantee.parts:
+                case (Parallel(inside),):
+                    branches += [Sequential((part,), one.slack) for part in inside]
+                case _:
+                    branches.append(one.guarantee)
+        joined, delta = Sequential((Parallel(tuple(branches)),)), max(deltas)
+        budget = max(cost(joined, adjacency).epsilon(delta), *budgets)
+    else:
+        joined = Sequential(tuple(one.guarantee for one in certificates))
+        delta, budget = math.fsum(deltas), math.fsum(budgets)
     ledger = Ledger(budget, delta, adjacency, others=joined)
-    made = certify(ledger, public_inputs=public_inputs, private_noise=True)
+    made = certify(ledger, public_inputs=public_inputs, private_noise=True, found=found)
     worst = next((one for one in certificates if not one.private), certificates[0])
     return replace(made, noise=worst.noise, private=worst.private)
+
+
+def batch(
+    start: str, end: str, epsilon: float, delta: float, people: str | None, released: str = ""
+) -> dict[str, Any]:
+    """A batch as a certificate states it. people: who says that they are new, None for nobody."""
+    paid = {"from": start, "to": end, "released": released, "epsilon": epsilon, "delta": delta}
+    return {**paid, "new": people is not None, "people": people or "may be in other batches"}
+
+
+def _apart(part: Guarantee) -> int:
+    """How many groups of other people it has beside the first ones."""
+    match part:
+        case Sequential(parts):
+            return sum(map(_apart, parts))
+        case Parallel(branches):
+            return len(branches) - 1 + sum(map(_apart, branches))
+        case _:
+            return 0
+
+
+def _batches_in_words(batches: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of each when and for how much; why the dearest counts, and the sum if that is wrong."""
+    if not batches:
+        return []
+    lines = [f"{len(batches)} batches of people:"]
+    for number, one in enumerate(batches, start=1):
+        when = f", released {one['released']}" if one["released"] else ""
+        people = f"; {'new people: ' * one['new']}{one['people']}" if number > 1 else ""
+        lines.append(
+            f"  {number}. from {one['from']} to {one['to']}{when}: epsilon {up(one['epsilon'])}, "
+            f"delta {one['delta']:g}{people}"
+        )
+    amounts = [[Fraction(repr(one[name])) for one in batches] for name in ("epsilon", "delta")]
+    sums = (up(float(sum(each))) for each in amounts)  # exact in the decimals that people type
+    if any(one["new"] for one in batches[1:]):
+        lines.append(
+            "The records of a person of one batch take no part in what the others released, so "
+            "batches of new people cost a person what the dearest of them costs, and not the sum. "
+            f"Whoever is in all of them has epsilon {' and delta '.join(sums)}."
+        )
+    return lines
 
 
 def _computed(

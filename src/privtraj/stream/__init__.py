@@ -1,0 +1,1 @@
+"""Models that grow: batches of people who were in no earlier one, for years at the same epsilon."""

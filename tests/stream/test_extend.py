@@ -1,0 +1,100 @@
+"""A model and further people: what is kept, what is paid, who has the sum."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import privtraj as pt
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.privacy.accounting import Parallel
+
+
+def month(k, people=300, seed=0, **declared):
+    """People of month k, who go to the right."""
+    rng = np.random.default_rng([seed, k + 1])
+    times = k + rng.random(people)
+    points = np.stack([0.2 + 0.05 * times, np.full(people, 0.5)], axis=1)
+    points = np.clip(points + 0.05 * rng.standard_normal((people, 2)), 0, 1)
+    declared = {"time_range": (k, k + 1)} | declared
+    return pt.Snapshots.from_arrays(times, points, bounds=[(0, 1)] * 2, **declared)
+
+
+@pytest.fixture(scope="session")
+def january():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(month(0))
+
+
+@pytest.fixture(scope="session")
+def march(january):
+    february = january.extend(month(1), new_people=True, seed=1)
+    return february.extend(month(2), new_people=True, seed=2)
+
+
+def test_published_particles_stay_to_the_bit(january, march):
+    old = len(january.knots)
+    assert np.array_equal(march.knots[:old], january.knots)
+    assert np.array_equal(march.particles[:old], january.particles)
+    assert np.array_equal(march.marginals[: len(january.times)], january.marginals)
+    assert march.times[-1] == 3
+    assert np.abs(march.marginals[-1].mean(axis=0) - [0.35, 0.5]).max() < 0.05
+    assert march.sample(20, [0.5, 2.5], seed=0).values.shape == (20, 2, 2)
+
+
+def test_the_dearest_batch_counts_and_the_certificate_says_why(march, tmp_path):
+    stated = march.certificate
+    (tree,) = stated.guarantee.parts
+    assert isinstance(tree, Parallel)
+    assert len(tree.branches) == 3
+    assert march.verify() == pytest.approx(1.0, abs=1e-6)
+    assert "what the dearest of them costs, and not the sum" in str(stated)
+    assert "Whoever is in all of them has epsilon 3 and delta 3e-05" in str(stated)
+    march.save(tmp_path / "march.privtraj", not_private=True)
+    again = pt.load(tmp_path / "march.privtraj")
+    assert again.sha256 == march.sha256
+    assert np.array_equal(again.counted, march.counted)
+
+
+def test_without_a_word_that_people_are_new_batches_add_up(january):
+    grown = january.extend(month(1), seed=1)
+    assert grown.verify() == pytest.approx(2.0, rel=1e-3)
+    assert grown.certificate.delta == pytest.approx(2e-5)
+    new = grown.extend(month(2), new_people=True, seed=2)
+    assert new.verify() == pytest.approx(2.0, rel=1e-3)
+
+
+def test_more_people_at_known_times_improve_them_if_they_may(march):
+    late = month(1, people=900, seed=3)
+    with pytest.raises(InputError, match="past='revise'"):
+        march.extend(late, new_people=True, seed=3)
+    revised = march.extend(late, past="revise", new_people=True, seed=3)
+    assert np.array_equal(revised.times, march.times)
+    people = np.array(revised.diagnostics["people_per_time"])
+    assert people.sum() - sum(march.diagnostics["people_per_time"]) == pytest.approx(900, abs=60)
+    assert revised.verify() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_ledger_adds_up_what_may_be_the_same_people(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ledger = pt.LedgerFile(tmp_path / "l", cap_epsilon=2, cap_delta=1e-4)
+        model = pt.TrajectorySynthesizer(1.0, 1e-5).fit(month(0), ledger=ledger)
+        model = model.extend(month(1), ledger=ledger)
+        with pytest.raises(BudgetError, match="left"):
+            model.extend(month(2), ledger=ledger)
+        assert model.extend(month(2), ledger=ledger, new_people=True).verify() > 1
+    assert [one["epsilon"] for one in ledger.summary()["groups"]] == [2.0, 1.0]
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
+    wrong = pt.Snapshots.from_arrays(
+        [1.5] * 20, [[0, 0]] * 20, bounds=[(0, 2)] * 2, time_range=(1, 2)
+    )
+    with pytest.raises(InputError, match="other bounds"):
+        january.extend(wrong)
+    with pytest.raises(InputError, match="'keep' or 'revise'"):
+        january.extend(month(1), past="forget")
+    with pytest.raises(InputError, match="begins before"):
+        january.extend(month(-1))
