@@ -138,7 +138,7 @@ def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray]
     """Released people of each slab, (n, d) in the unit cube; None if it cannot be run."""
     import methods
     import privtraj as pt
-    from privtraj.baselines.base import unguarded
+    from baselines import unguarded
 
     if method.startswith("ours"):  # which needs no slabs
         people = pt.Snapshots.from_table(table.fitted, **table.declared)
@@ -186,7 +186,7 @@ def _when(model: Any, time_range: tuple[float, float]) -> np.ndarray:
 def scores(task: Task, method: str, seed: int) -> dict[str, Any] | None:
     """One row of results."""
     import privtraj as pt
-    from privtraj.baselines.base import unguarded
+    from baselines import unguarded
 
     warnings.simplefilter("ignore")
     table = table_of(task, seed)
