@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from privtraj.privacy.guard import Guard, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.recipe import Recipe, check_public_counts
+
+if TYPE_CHECKING:
+    from privtraj.stream.people import People
 
 CROWDED = 0.8  # of the people in one window of several: the time range misses them; by hand
 Budget = tuple[float, float, Adjacency]
@@ -80,6 +83,7 @@ class TrajectorySynthesizer(Recipe):
         *,
         ledger: LedgerFile | None = None,
         new_people: bool = False,
+        people: People | None = None,
         declared: Mapping[str, str] | None = None,
         progress: Progress | None = None,
         watcher: Watcher | None = None,
@@ -91,6 +95,8 @@ class TrajectorySynthesizer(Recipe):
         new_people: your word that nobody in these snapshots is among the people of that ledger, so
             that budgets need not add up. Nothing checks it, and the certificate says so: whoever
             is in both all the same has the sum.
+        people: the file beside that ledger that knows who was in earlier batches, by keyed hashes,
+            so that this is checked: `People.open(path, key)`.
         declared: what the certificate says beside its numbers, in your words: title, controller,
             purpose, date, contact.
         watcher: told of every noisy answer; it sees only what leaves the guard.
@@ -102,12 +108,14 @@ class TrajectorySynthesizer(Recipe):
         weak = []  # about epsilon and delta, by the people as far as they are public
         if self.seed is None:
             counts = self.public_counts
-            people = None if counts is None else float(public_people(counts).sum())
-            weak = weaknesses(self.epsilon, self.delta, people)
+            count = None if counts is None else float(public_people(counts).sum())
+            weak = weaknesses(self.epsilon, self.delta, count)
         for warning in weak:
             warnings.warn(warning, WeakGuaranteeWarning, stacklevel=2)
         plan = measure.plan(snapshots, self)
-        entry = None if ledger is None else self._reserved(ledger, snapshots, new_people)
+        entry = None
+        if not (ledger is None and people is None):
+            snapshots, entry = self._reserved(ledger, snapshots, new_people, people)
         spent = Ledger(*self.budget, plan)
         source = noise.source_for(self.seed)
         guard = snapshots.guarded(self.guard_class, spent, source, watcher=watcher)
@@ -185,18 +193,23 @@ class TrajectorySynthesizer(Recipe):
         measure.refuses(snapshots, self)
         return measure
 
-    def _reserved(self, ledger: LedgerFile, snapshots: Snapshots, new_people: bool) -> str:
-        """The entry of a ledger in which the whole budget is recorded."""
+    def _reserved(
+        self,
+        ledger: LedgerFile | None,
+        snapshots: Snapshots,
+        new_people: bool,
+        people: People | None,
+    ) -> tuple[Snapshots, str]:
+        """Those who may be in, and the entry of a ledger in which the whole budget is recorded."""
+        if ledger is None:
+            raise InputError(Arg("people"), " is kept beside a ledger: give ", Arg("ledger"))
         if self.seed is not None:
             raise InputError("a seeded fit is not private, so no ledger covers it: leave out seed")
-        return ledger.reserve(
-            snapshots._digest,
-            self.epsilon,
-            self.delta,
-            self.adjacency,
-            f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}"[:LONGEST_NOTE],
-            new_people=new_people,
-        ).id
+        what = f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}"[:LONGEST_NOTE]
+        claim = (self.epsilon, self.delta, self.adjacency, what)
+        if people is not None:
+            return people.admit(snapshots, ledger, *claim, new_people=new_people)
+        return snapshots, ledger.reserve(snapshots._digest, *claim, new_people=new_people).id
 
     def certified(
         self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool, **more: Any

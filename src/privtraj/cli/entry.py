@@ -12,13 +12,13 @@ import sys
 from collections.abc import Sequence
 
 from privtraj.base.errors import PrivtrajError
-from privtraj.cli import console, demo, fit, prepare, results, trust
+from privtraj.cli import console, demo, fit, prepare, results, trust, watch
 
 COMMANDS = (
     demo.demo,
-    *(prepare.init, prepare.plan, prepare.check, fit.fit),
+    *(prepare.init, prepare.plan, prepare.check, fit.fit, fit.extend),
     *(results.report, results.sample, results.evaluate),
-    *(trust.sign, trust.verify, trust.ledger, trust.dossier, trust.audit),
+    *(trust.sign, trust.verify, trust.ledger, watch.people, trust.dossier, trust.audit),
 )
 
 

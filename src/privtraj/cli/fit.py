@@ -5,20 +5,31 @@ from __future__ import annotations
 import argparse
 import shlex
 from argparse import SUPPRESS
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.cli import config, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
-from privtraj.cli.options import DECLARED, FILE, GROUPS, OPTIONS, Group, arguments, changed
-from privtraj.recipe import BOOLEAN, OLD_NAMES, Option
+from privtraj.cli.options import (
+    DECLARED,
+    FILE,
+    GROUPS,
+    LEDGER,
+    MODEL,
+    OPTIONS,
+    Group,
+    arguments,
+    changed,
+)
+from privtraj.recipe import BOOLEAN, OLD_NAMES, Option, one_of
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
+    from privtraj.stream.people import People
     from privtraj.synthesizer import TrajectorySynthesizer
 
 # fmt: off
@@ -114,9 +125,11 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         console.note(f"{measure.name} are computed on {devices}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
-    file, show = _ledger(args), console.progress("fitting")
-    known = {"new_people": args.new_people, "declared": _declared(args)}
+    file, people, show = _ledger(args), people_of(args), console.progress("fitting")
+    known = {"new_people": args.new_people, "people": people, "declared": _declared(args)}
     model = synthesizer.fit(snapshots, ledger=file, progress=show, **known)
+    if people is not None and people.seen:
+        console.note(people.seen)
     # The budget is spent now: the model goes to disk before anything else can fail.
     model.save(args.out, force=args.force, not_private=args.not_private)
     values = {
@@ -136,6 +149,84 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     if (ledger := _ledger(args)) is not None:
         values["ledger"] = ledger.summary()
     return model, values
+
+
+# fmt: off
+_READ = ("person", "query", "row_by_row", "csv", "one_per_person", "records_per_person",
+         "same_person", "missing")
+_EXTEND = (
+    Option("past", one_of("keep", "revise"), default="keep", about=
+           "what was published: keep it to the bit, or let the new people improve it (revise)"),
+    *(changed(name, needed="", otherwise="those of the fit") for name in ("epsilon", "delta")),
+)
+# fmt: on
+_KEPT = (*_READ, *(option.name for option in LEDGER))
+
+
+@shared.command(
+    MODEL,
+    *(changed(name) for name in ("data", "time_range", "bins", "bin_times")),
+    Group("reading", tuple(OPTIONS[name] for name in _READ), "columns are those of the model"),
+    replace(_FILES[0], about="configuration of the fit: how to read, and the ledger, are its own"),
+    Group("privacy", (*_EXTEND, OPTIONS["seed"], OPTIONS["not_private"])),
+    Group("ledger", LEDGER),
+    Group("declared", DECLARED),
+    Group(
+        "output", tuple(OPTIONS[name] for name in ("out", "certificate", "force", "json", "quiet"))
+    ),
+    configured=True,
+)
+def extend(args: argparse.Namespace, console: Console) -> None:
+    """Add a batch of further people to a model: later times, or more people at known times.
+
+    What is public about columns is in the model; the range of time of the batch must be said. If
+    nobody of the batch was in an earlier one, which --new-people states, everybody keeps the
+    guarantee of one batch for years; without it the batches add up.
+
+    example:
+      privtraj extend january.privtraj february.csv --person id \\
+          --time-range 2024-02-01 2024-03-01 --ledger clinic.ledger --new-people \\
+          --out february.privtraj
+    """
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    others = OPTIONS.keys() - set(_KEPT)
+    loaded = {} if args.config is None else config.load(args.config, but=set(given) | others)
+    defaults = {
+        name: option.default for name, option in OPTIONS.items() if name in (*_KEPT, *vars(args))
+    }
+    known = {**vars(args), **defaults, "past": "keep", **loaded, **given}
+    args = argparse.Namespace(**config.plain(known))
+    console.quiet, console.json = bool(args.quiet), bool(args.json)
+    shared.require(vars(args), MODEL, "data", "out")
+    if args.time_range is None and args.bin_times is None:
+        raise InputError(
+            "--time-range START END is needed: when the people of the batch were "
+            "recorded, as the model knows its own times only"
+        )
+    writes = {"out": (".privtraj",), "certificate": (".json",)}
+    shared.check_files(args, "model", "data", "ledger", "config", **writes)
+    ledger, model = _ledger(args), shared.load_model(args.model, "extended model", console)
+    from privtraj.stream.extend import snapshots_of
+
+    bins = args.bins if args.bin_times is None else args.bin_times
+    reading = {name: getattr(args, name) for name in _READ if getattr(args, name) is not None}
+    when = {"time_range": args.time_range, "bins": bins}
+    snapshots = snapshots_of(model, args.data, **when, **reading)
+    if ledger is not None:
+        console.remains = ", but what was reserved in the ledger counts"
+    named = ("past", "new_people", "epsilon", "delta", "seed")
+    how = {name: getattr(args, name) for name in named}
+    grown = model.extend(snapshots, ledger=ledger, declared=_declared(args) or None, **how)
+    grown.save(args.out, force=args.force, not_private=args.not_private)
+    values: dict[str, Any] = {"command": "extend", "model": console.wrote(args.out)}
+    if args.certificate is not None:
+        text = grown.certificate.to_json() + "\n"
+        values["certificate_file"] = console.write(text, args.certificate, args.force)
+    text = "\n  ".join([f"{grown.certificate}\n\nWritten:", *map(str, console.written)])
+    if ledger is not None:
+        values["ledger"] = ledger.summary()
+        text += f"\n\n{ledger.describe()}"
+    console.result({**values, "certificate": grown.certificate.to_dict()}, text)
 
 
 # Before anything is spent ---------------------------------------------------------------------
@@ -167,8 +258,9 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
             "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
         )
     _ledger(args)  # its caps are checked before anything is read
+    people_of(args)
     writes = {"out": (".privtraj",), "certificate": (".json",), "write_config": config.SUFFIXES}
-    shared.check_files(args, "data", "ledger", "config", **writes)
+    shared.check_files(args, "data", "ledger", "config", "people", "people_key", **writes)
     shared.keep_compiled()
     from privtraj.data.public import PublicInputs
     from privtraj.synthesizer import TrajectorySynthesizer
@@ -202,6 +294,21 @@ def _ledger(args: argparse.Namespace) -> LedgerFile | None:
     from privtraj.privacy.ledger_file import LedgerFile
 
     return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
+
+
+def people_of(args: argparse.Namespace) -> People | None:
+    """The file that knows who was in earlier batches."""
+    given = (args.people, args.people_key)
+    if given == (None, None) and (args.returning, args.most_batches) == ("refuse", 1):
+        return None
+    if None in (*given, args.ledger, args.person):
+        raise InputError(
+            "--people, --people-key, --returning and --most-batches compare people over the "
+            "batches of a ledger: give --people FILE, --people-key FILE, --ledger FILE and --person"
+        )
+    from privtraj.stream.people import People
+
+    return People.open(*given, returning=args.returning, most_batches=args.most_batches)
 
 
 def refuse_wrong(found: TableCheck) -> None:

@@ -207,7 +207,7 @@ DECLARED = (
     Option("date", LINE, "date of the release", example="2026-11-30"),
     Option("contact", LINE, "whom to ask about it", example="privacy@clinic.example"),
 )
-_LEDGER = (
+LEDGER = (
     Option("ledger", FILE, example="clinic.ledger", about=
            "file that records the budget before anything is released; fits on it add up"),
     Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", about=
@@ -218,6 +218,16 @@ _LEDGER = (
     Option("new_people", BOOLEAN, default=False, about=
            "your word, which nothing checks, that nobody in these records is among the people of "
            "the ledger: if it is wrong, whoever is in both has the sum of what is spent"),
+    Option("people", FILE, example="clinic.people", about=
+           "file of keyed hashes of identifiers beside the ledger, by which it is checked that "
+           "nobody is in an earlier batch; each batch then has a budget of its own"),
+    Option("people_key", FILE, example="clinic.key", about=
+           "your secret key for it, made by 'privtraj people --new-key FILE'"),
+    Option("returning", one_of("refuse", "skip", "pay"), default="refuse", about=
+           "people of earlier batches: refuse the table, leave out their records (skip), or let "
+           "them pay for each batch that they are in"),
+    Option("most_batches", whole(1), default=1, about=
+           "with --returning pay: in how many batches a person may be; public"),
 )
 _OUTPUT = (
     Option("out", FILE, example="model.privtraj", about="the model, named .privtraj",
@@ -247,7 +257,7 @@ GROUPS = (
     Group("data", _DATA, "the columns to use, and what is public about them"),
     Group("privacy", (*PRIVACY, _NOT_PRIVATE), "what the result may reveal of a person"),
     Group("declared", DECLARED, "what the certificate says in your words, signed and not checked"),
-    Group("ledger", _LEDGER, "for more than one fit on the same people"),
+    Group("ledger", LEDGER, "for more than one fit on the same people"),
     Group("motion", MOTION, "how people move, which costs no privacy"),
     Group("output", _OUTPUT, "what to write"),
     Group("advanced", ADVANCED, "chosen from public and released numbers where left out"),

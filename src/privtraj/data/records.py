@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import secrets
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
@@ -194,6 +195,46 @@ def identities(
     return np.array([*merged, -1])[codes], pa.array(list(people), pa.string())
 
 
+def written(ids: pa.Array) -> list[bytes]:
+    """Identifiers as bytes that are the same wherever a person is: 7 is 7.0 and the text "7"."""
+
+    def text(value: Any) -> bytes:
+        if isinstance(value, bytes):
+            return value
+        if isinstance(value, float | Decimal) and value == int(value):
+            value = int(value)
+        if isinstance(value, Decimal):
+            value = f"{value.normalize():f}"
+        return str(value).encode("utf-8", "surrogatepass")
+
+    return [text(value) for value in ids.to_pylist()]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IdentifiedRows(MemoryRows):
+    """Rows of which it is known whose they are. whose: codes (n,), and the identifier of each."""
+
+    whose: tuple[Ints, Any] = field(kw_only=True)
+
+    def identifiers(self) -> Iterator[list[bytes]]:
+        """Of all who have a row, so many at a time."""
+        codes, ids = self.whose
+        present = np.unique(codes)
+        for start in range(0, len(present), BLOCK):
+            yield written(ids.take(pa.array(present[start : start + BLOCK])))
+
+    def without(self, gone: Callable[[bytes], bool]) -> IdentifiedRows:
+        """Without the rows of some people; the digest is still that of the table."""
+        codes, ids = self.whose
+        stay = np.zeros(len(ids), dtype=np.bool_)
+        stay[np.unique(codes)] = [not gone(one) for some in self.identifiers() for one in some]
+        kept = stay[codes]
+        points, times = frozen(self.points[kept]), frozen(self.times[kept])
+        people = None if self.people is None else frozen(self.people[kept])
+        check_enough(len(times))
+        return IdentifiedRows(points, times, self.digest, people, whose=(codes[kept], ids))
+
+
 @dataclass(frozen=True, repr=False)
 class Records:
     """n records in data units, as they were given."""
@@ -308,9 +349,12 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
     check_enough(len(records.times))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
     points = to_unit(public.columns, encoded(public.columns, records.points)).astype(np.float32)
-    several = public.most_records > 1 and records.people is not None
-    people = frozen(records.people[0].copy()) if several and records.people else None
-    return MemoryRows(frozen(points), frozen(records.times.copy()), digest, people)
+    points, times = frozen(points), frozen(records.times.copy())
+    if records.people is None:
+        return MemoryRows(points, times, digest)
+    codes = frozen(records.people[0].copy())
+    people = codes if public.most_records > 1 else None
+    return IdentifiedRows(points, times, digest, people, whose=(codes, records.people[1]))
 
 
 def _limited_per_person(records: Records, public: PublicInputs) -> Records:

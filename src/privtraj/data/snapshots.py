@@ -11,8 +11,8 @@ time range are required and never inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -222,6 +222,17 @@ class Snapshots:
     def _digest(self) -> bytes:
         """What a ledger recognises the data by; as sensitive as they are."""
         return self._rows.digest
+
+    def hashed_people(self, hashed: Callable[[bytes], bytes]) -> Iterator[list[bytes]]:
+        """Hashes of the identifiers of all who have a record here, so many at a time."""
+        rows: Any = self._rows
+        for some in rows.identifiers():
+            yield list(map(hashed, some))
+
+    def without_people(self, hashed: Callable[[bytes], bytes], gone: Container[bytes]) -> Snapshots:
+        """Without the records of people with these hashes."""
+        rows: Any = self._rows
+        return replace(self, _rows=rows.without(lambda one: hashed(one) in gone))
 
     @property
     def n_times(self) -> int:

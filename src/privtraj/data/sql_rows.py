@@ -66,6 +66,7 @@ class SqlRows:
         database work on every column of a table, also on those that nobody looks at.
     count: how many there are.
     people: as unit of all columns, with who, where people may have several; else None.
+    whose: who, once each, as codes and identifiers; in_memory: the same rows there.
     """
 
     records: RemoteTable
@@ -75,6 +76,8 @@ class SqlRows:
     count: int
     people: RemoteTable | None = None
     repeated_count: int = 0
+    whose: Any = None
+    in_memory: Any = None
 
     def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
         """One group-by; the numbers of the cells and the counts come back."""
@@ -134,6 +137,15 @@ class SqlRows:
         times, *values, people = (_array(column) for column in found.columns)
         return RepeatedRows(people, times, np.column_stack(values))
 
+    def identifiers(self) -> Iterator[list[bytes]]:
+        """`IdentifiedRows.identifiers`, as they come from the database."""
+        for batch in self.whose.batches():
+            yield records.written(records.identities(pa.chunked_array([batch.column(0)]), "")[1])
+
+    def without(self, gone: Callable[[bytes], bool]) -> Any:
+        """Keyed hashes are not computed in a database, so the rows come here."""
+        return self.in_memory().without(gone)
+
     @cached_property
     def digest(self) -> bytes:
         asked = of_tables(self.columns)
@@ -189,12 +201,13 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
         return kept.filter(~_any(_missing, kept, dropping)) if dropping else kept
 
     count = missing.total - missing.records
-    repeated = 0
+    repeated, whose = 0, None
     if person is not None:
         people = remote.with_table(complete(["t", "who"]))
         too_many, repeated = _counted_people(people, count, public, datetime)
         if too_many:
             return None
+        whose = remote.with_table(people.table.select("who").distinct())
     records.check_enough(count)
 
     asked = [column.name for column in public.asked]
@@ -210,7 +223,12 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
     people_of = unit(everything, "who") if public.most_records > 1 else None
     given = [name for name in values if name[0] in "tc"]
     kept = remote.with_table(complete(given).select(*given))
-    return SqlRows(kept, unit, public.columns, datetime, count, people_of, repeated)
+
+    def in_memory() -> Any:
+        return records.rows_of(records.Records.of_table(remote.read(), public), public)
+
+    several = (people_of, repeated, whose, in_memory)
+    return SqlRows(kept, unit, public.columns, datetime, count, *several)
 
 
 # Checks ---------------------------------------------------------------------------------------

@@ -419,6 +419,7 @@ class Certificate:
         if self.counts_are_public:
             rest = f"NOT protected: {self.not_protected}"
         records, stated = records_in_words(self.public_inputs), self.public_inputs.get(STATED, [])
+        checked, told = self.public_inputs.get(CHECKED, []), (BY_PERSON, *COMPARED.values())
         public = [name for name in self.public_inputs if name not in (STATED, CHECKED)]
         found = {name: words for name, words in self.found.items() if name != CAUTION}
         lines = [
@@ -445,6 +446,7 @@ class Certificate:
             f"Noise: {self.noise}.",
             f"Taken as public: {', '.join(public) or 'nothing'}.",
             *(f"Stated by the steward, and not checked: {words}." for words in stated),
+            *(f"Checked: {words}." for words in checked if words not in told),
             *(f"Found from these releases: {name}: {words}." for name, words in found.items()),
             f"Model: sha256 {self.model_sha256 or 'none yet'}.",
             f"Made by privacy/ of sha256 {self.source_sha256}." if self.source_sha256 else "",

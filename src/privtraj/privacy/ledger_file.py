@@ -118,6 +118,7 @@ class LedgerFile:
         what: str,
         *,
         new_people: bool = False,
+        entry: str | None = None,
     ) -> Reservation:
         """Record that a fit is about to spend (epsilon, delta), or raise and record nothing.
 
@@ -128,10 +129,16 @@ class LedgerFile:
         digest: sha256 of the records; the file keeps a salted, slow hash of it.
         new_people: the steward's word that no person in these records is in any others of this
             ledger. Nothing checks it, and the guarantee rests on it.
+        entry: the id of the reservation (`new_entry`), by whoever has compared people and must not
+            spend twice after a crash: the same records and budget under the same id count once.
         """
         if not (isinstance(digest, bytes) and len(digest) == hashlib.sha256().digest_size):
             raise InputError("the digest of the records must be the 32 bytes of a sha256")
-        return self._claim(digest, (epsilon, delta), adjacency, what, new_people)
+        return self._claim(digest, (epsilon, delta), adjacency, what, new_people, entry)
+
+    def new_entry(self) -> str:
+        """An id for the next reservation."""
+        return secrets.token_hex(8)
 
     def charge(self, epsilon: float, delta: float, adjacency: Adjacency, what: str) -> Reservation:
         """Record a release made elsewhere, by another tool; it counts for everybody, and is
@@ -202,8 +209,8 @@ class LedgerFile:
             sums = (up(sum(entry[name] for entry in summary["entries"])) for name in _AMOUNTS)
             both = " and ".join(map(" ".join, zip(_AMOUNTS, sums, strict=True)))
             lines.append(
-                "That groups are of different people is the steward's word, which nothing checks: "
-                f"whoever is in all of them has their sum, {both}."
+                "That groups are of different people is the steward's word, unless a file of them "
+                f"was kept beside it (--people): whoever is in all of them has their sum, {both}."
             )
         table = [["time", "epsilon", "delta", "records", *["group"] * several, "what", "state"]]
         for entry in summary["entries"]:
@@ -228,6 +235,7 @@ class LedgerFile:
         adjacency: Adjacency,
         what: str,
         new_people: bool,
+        own: str | None = None,
     ) -> Reservation:
         check_budget(*amounts)
         check_adjacency(adjacency)
@@ -248,6 +256,16 @@ class LedgerFile:
                 slow = hashlib.scrypt(digest, salt=book.salt, n=_SCRYPT_N, r=8, p=1)
                 fingerprint = slow.hex()[:16]
                 known = next((e for e in book.entries if e.fingerprint == fingerprint), None)
+            mine = next((e for e in book.entries if e.id == own), None)
+            if mine is not None:
+                if (mine.fingerprint, mine.epsilon, mine.delta) != (fingerprint, *amounts):
+                    raise InputError(
+                        f"the ledger '{self.path}' has begun this batch with other records or "
+                        "another budget: finish it as it was begun"
+                    )
+                return Reservation(mine.id, True, *_left(book.spent(mine.group), mine.caps))
+            if own is not None and new_people:
+                known = None  # people were compared: the same cells may be those of others
             if known and new_people:
                 raise InputError(
                     f"these records are in the ledger '{self.path}' already, so their people are "
@@ -265,7 +283,8 @@ class LedgerFile:
                     group = book.groups[0]
             caps = self._caps or book.entries[-1].caps
             costs = (float(amounts[0]), float(amounts[1]), *caps)
-            entry = _Entry(secrets.token_hex(8), _now(), str(what), *costs, fingerprint, group)
+            number = own or self.new_entry()
+            entry = _Entry(number, _now(), str(what), *costs, fingerprint, group)
             after, left = book.spent(group, entry), _left(book.spent(group), caps)
             fits = all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True))
             if fingerprint is not None and not fits:

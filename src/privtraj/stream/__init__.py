@@ -1,1 +1,0 @@
-"""Models that grow: batches of people who were in no earlier one, for years at the same epsilon."""

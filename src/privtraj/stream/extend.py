@@ -77,6 +77,7 @@ from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned, calibrate_laplace
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.recipe import Recipe
+from privtraj.stream.people import People
 from privtraj.synthesizer import TrajectorySynthesizer
 
 REMEMBERED = 25
@@ -133,7 +134,7 @@ def extended(
     past: Past = "keep",
     ledger: LedgerFile | None = None,
     new_people: bool = False,
-    people: Any = None,
+    people: People | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     seed: int | None = None,
@@ -144,8 +145,10 @@ def extended(
     recipe = _recipe(model, epsilon, delta, seed)
     _check(model, snapshots, recipe, past)
     said = model.certificate.declared if declared is None else check_declared(declared)
-    who = None if people is None else str(people)
-    if who is None and new_people:
+    who = None
+    if people is not None and ledger is not None and people.tells_apart(model.certificate, ledger):
+        who = str(people)
+    elif new_people:
         who = "stated by the steward, and not checked"
     maker = TrajectorySynthesizer.of(recipe)
     counts = _counts_on(model, maker, snapshots)
@@ -155,7 +158,9 @@ def extended(
     else:
         maker = TrajectorySynthesizer.of(_alone(model, recipe))
         plan = maker.planned(snapshots)
-    entry = None if ledger is None else maker._reserved(ledger, snapshots, who is not None)
+    entry = None
+    if not (ledger is None and people is None):
+        snapshots, entry = maker._reserved(ledger, snapshots, new_people, people)
     spent, source = Ledger(*maker.budget, plan), noise.source_for(seed)
     guard = snapshots.guarded(maker.guard_class, spent, source, watcher=watcher)
     rng = np.random.default_rng(seed)  # of all but the guard's noise

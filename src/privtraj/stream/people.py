@@ -1,0 +1,331 @@
+"""Who was here before: keyed hashes of identifiers, in a file beside the ledger.
+
+Batches of different people compose in parallel (`privacy.accounting`): everybody pays for one
+branch. Here it is checked that they are different. Identifiers are compared as the table's own
+check compares them (`data.records.identities`, as written, trimmed or folded); numbers, and texts
+that read alike, are one person. Of each the file has 16 bytes of blake2b under the steward's secret
+key: without the key nobody can test who is in it, and two of 10^8 people are taken for one with a
+chance of 10^-23. File, key and what is counted of returning people stay in the house: no number of
+them is in a model, a certificate or a report.
+
+What becomes of people who return is the steward's choice.
+
+    refuse  The domain of the guarantee is streams in which nobody returns.
+
+    skip    All records of a person are left out of every batch but the first fitted one that has
+            any. Let D_1, D_2, ... be the batches, and D_t(p) the records of person p in D_t. What
+            batch t measures of p is S_t(p) = D_t(p) if D_s(p) is empty for all fitted s < t, else
+            nothing: a function of p's own records and of which batches were fitted. Neighbours
+            are streams that differ by *all* records of one person, and of which the same batches
+            are fitted. Then S_t(q) is the same for every other q and all t, and S_t(p) is empty
+            for all t but one: one branch has one person more or less, as Parallel takes it.
+            (Streams that differ by p's records of one batch alone are no neighbours: without the
+            first ones p would count in a later batch, a move from branch to branch.)
+            With replace-one p's records may begin in another batch: the move that Parallel pays.
+
+    pay     A person is in at most `most_batches` = k batches, a public number; more are refused.
+            S_t(p) is then not empty for at most k branches, whose losses add up; in the ledger,
+            whose cap holds for the sum of all that any person is in, and in a certificate of
+            several batches, which then adds all of them up.
+
+Whether a batch is fitted, with ten people left or under a cap, depends on records and is seen by
+the steward alone, as every refusal of a table (`data.records`).
+
+Order of writes, so that a kill between any two of them, or a full disk, neither spends twice nor
+forgets who was in:
+
+    1. the id of the coming reservation, here          (so the ledger has no fit unknown here)
+    2. the reservation of that id, in the ledger       (once: the same id is reserved once)
+    3. who is in it, here, in one transaction          (begun before 2, so nobody comes between)
+    4. the fit, and only then anything that is seen
+
+Killed before 3, nothing was released; a restart with the same id (`stream.watch`) repeats 2 and 3,
+which change nothing where they were done. After 3 the file and the ledger both know.
+
+SQLite, of the standard library, keeps the file: a transaction is whole or not at all after a kill
+(rollback journal, flushed: one file at rest, to be backed up with the ledger), one writer at a
+time over processes, and a B-tree on the hash (WITHOUT ROWID, some 30 bytes a person, 3 GB for
+10^8) that is looked up and filled in sorted batches and never loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from hashlib import blake2b
+from math import fsum
+from pathlib import Path
+from typing import Any, Self
+
+from privtraj.base.errors import Arg, BudgetError, InputError, either, is_whole
+from privtraj.base.files import check_writable
+from privtraj.data.snapshots import Snapshots
+from privtraj.privacy.certificate import BATCHES, BY_PERSON, COMPARED, Certificate
+from privtraj.privacy.events import Adjacency
+from privtraj.privacy.ledger import down, up
+from privtraj.privacy.ledger_file import LedgerFile
+
+RETURNING = ("refuse", "skip", "pay")
+BY_HASHES = "by keyed hashes of identifiers"
+_FORMAT = "1"
+_WAIT = 600.0  # seconds for another process that writes
+_TABLES = """
+PRAGMA synchronous = EXTRA;
+PRAGMA cache_size = -65536;
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batch (number INTEGER PRIMARY KEY, entry TEXT UNIQUE, people INTEGER);
+CREATE TABLE IF NOT EXISTS person (hash BLOB, batch INTEGER, PRIMARY KEY (hash, batch))
+    WITHOUT ROWID;
+"""
+_BEFORE = "FROM now CROSS JOIN person USING (hash) WHERE batch != ?"
+
+
+def new_key(path: str | os.PathLike[str]) -> None:
+    """Make the steward's secret key, in a file that only the owner may read."""
+    check_writable(Path(path), force=False)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"{secrets.token_hex(32)}\n")
+
+
+class People:
+    """The people of all batches of one ledger.
+
+    returning: what becomes of those who are in an earlier batch: "refuse" the table, "skip" their
+        records, or "pay" for them as further records.
+    most_batches: public, with "pay": in how many batches a person may be at most.
+
+    seen: after a batch, what the steward should know about who returned; for no other eyes.
+    """
+
+    def __init__(
+        self, path: Path, key: bytes, returning: str = "refuse", most_batches: int = 1
+    ) -> None:
+        if returning not in RETURNING:
+            words = either([f"'{each}'" for each in RETURNING])
+            raise InputError(Arg("returning"), f" must be {words}, not '{returning}'")
+        if not is_whole(most_batches) or (most_batches > 1) != (returning == "pay"):
+            raise InputError(
+                Arg("most_batches"),
+                " is a whole number above 1 with ",
+                Arg("returning", "pay"),
+                ", which says in how many batches a person may be, and goes with nothing else",
+            )
+        self.path, self._key = path, key
+        self.returning, self.most_batches = returning, int(most_batches)
+        self.seen = ""
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        key: str | os.PathLike[str],
+        *,
+        returning: str = "refuse",
+        most_batches: int = 1,
+    ) -> Self:
+        """The file of people, which the first batch makes, and the file of the key (`new_key`)."""
+        text = ""
+        with suppress(OSError, ValueError), open(key, encoding="ascii") as file:
+            text = file.read(100).strip()
+        if not re.fullmatch("[0-9a-f]{64}", text):
+            raise InputError(
+                f"'{key}' is not a key for hashes of people: check the path, or make one with "
+                "privtraj people --new-key FILE"
+            )
+        return cls(Path(path), bytes.fromhex(text), returning, most_batches)
+
+    def __str__(self) -> str:
+        """What a certificate says was checked; it tells nothing about who returned."""
+        return {
+            "refuse": f"nobody in these records is among people of earlier batches, {BY_HASHES}",
+            "skip": f"records of people of earlier batches are left out, {BY_HASHES}",
+            "pay": f"nobody is in more than {self.most_batches} batches, {BY_HASHES}; whoever is "
+            "in several has paid for each of them, and has the sum of these",
+        }[self.returning]
+
+    def hashed(self, identifier: bytes) -> bytes:
+        """What stands for a person in the file."""
+        return blake2b(identifier, digest_size=16, key=self._key).digest()
+
+    def admit(
+        self,
+        snapshots: Snapshots,
+        ledger: LedgerFile,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency,
+        what: str,
+        *,
+        new_people: bool = False,
+    ) -> tuple[Snapshots, str]:
+        """Reserve in the ledger for those who may be in, and note who they are; their snapshots,
+        and the id of the reservation. A refusal reserves nothing.
+
+        new_people: the steward's word about fits of the ledger that this file does not know.
+        """
+        if BY_PERSON not in snapshots.checked:
+            raise InputError(
+                Arg("people"),
+                " compares identifiers: say which column has them with ",
+                Arg("person="),
+            )
+        compared = next(one for one in snapshots.checked if one in COMPARED.values())
+        entry = ledger.new_entry()
+        with self._opened(create=True) as db:
+            db.execute("CREATE TEMP TABLE now (hash BLOB PRIMARY KEY) WITHOUT ROWID")
+            for some in snapshots.hashed_people(self.hashed):
+                db.executemany("INSERT OR IGNORE INTO now VALUES (?)", [(x,) for x in sorted(some)])
+            with _writing(db):
+                self._check_same(db, compared)
+                db.execute("INSERT OR IGNORE INTO batch (entry) VALUES (?)", [entry])
+            with _writing(db):
+                numbers = dict(db.execute("SELECT entry, number FROM batch"))
+                own, spent = numbers[entry], self._spent(db, ledger)
+                fits = [one for one in spent["entries"] if one["fingerprint"] is not None]
+                apart = new_people or all(one["id"] in numbers for one in fits)
+                snapshots = self._left(db, own, snapshots)
+                if self.returning == "pay" and spent["entries"]:
+                    others = {one["id"] for one in fits if one["id"] in numbers or apart}
+                    self._check_sums(db, own, (epsilon, delta), spent, others)
+                claim = (snapshots._digest, epsilon, delta, adjacency, what)
+                ledger.reserve(*claim, new_people=apart, entry=entry)
+                db.execute("INSERT OR IGNORE INTO person SELECT hash, ? FROM now", [own])
+                counted = "UPDATE batch SET people = (SELECT COUNT(*) FROM now) WHERE number = ?"
+                db.execute(counted, [own])
+        return replace(snapshots, checked=(*snapshots.checked, str(self))), entry
+
+    def tells_apart(self, model: Certificate, ledger: LedgerFile) -> bool:
+        """Whether all people of a model are in the file, and nobody of another batch among them:
+        so its next batch is of others, once it is admitted."""
+        if self.returning == "pay" or not (self.path.is_file() and ledger.path.is_file()):
+            return False
+        entries = {one["model"]: one["id"] for one in ledger.summary()["entries"]}
+        with self._opened() as db:
+            noted = {one for (one,) in db.execute("SELECT entry FROM batch WHERE people > 0")}
+        later = model.public_inputs.get(BATCHES, [])[1:]
+        known = model.model_sha256 is not None and entries.get(model.model_sha256) in noted
+        return known and all(BY_HASHES in one["people"] for one in later)
+
+    def summary(self) -> dict[str, int]:
+        """How many people and batches the file knows, and how many are in several; for the
+        steward alone."""
+        with self._opened() as db:
+            batches = db.execute("SELECT COUNT(people) FROM batch").fetchone()[0]
+            count = "SELECT COUNT(*), COUNT(*) FILTER (WHERE n > 1) FROM "
+            each = "(SELECT COUNT(*) AS n FROM person GROUP BY hash)"
+            people, several = db.execute(count + each).fetchone()
+        return {"people": people, "batches": batches, "in_several": several}
+
+    def _left(self, db: sqlite3.Connection, own: int, snapshots: Snapshots) -> Snapshots:
+        """The snapshots of those who may be in, once it is decided what becomes of the others."""
+        (total,) = db.execute("SELECT COUNT(*) FROM now").fetchone()
+        often = f"SELECT COUNT(*) AS n {_BEFORE} GROUP BY hash"
+        most, returned = db.execute(f"SELECT MAX(n), COUNT(*) FROM ({often})", [own]).fetchone()
+        some = f"{returned} of {total} people are in an earlier batch"
+        self.seen = f"{some} (for your eyes only)" if returned else ""
+        if returned and self.returning == "refuse":
+            raise InputError(
+                f"{some} of '{self.path}': remove their records, or leave them out with ",
+                Arg("returning", "skip"),
+                ", or pay for each with ",
+                Arg("returning", "pay"),
+            )
+        if returned and self.returning == "skip":
+            known = {found for (found,) in db.execute(f"SELECT hash {_BEFORE}", [own])}
+            snapshots = snapshots.without_people(self.hashed, known)
+            db.executemany("DELETE FROM now WHERE hash = ?", [(one,) for one in known])
+        elif returned and most >= self.most_batches:
+            raise InputError(
+                f"some of these people are in {most} batches of '{self.path}' already: remove "
+                "their records, or raise ",
+                Arg("most_batches"),
+            )
+        return snapshots
+
+    def _check_sums(
+        self,
+        db: sqlite3.Connection,
+        own: int,
+        costs: tuple[float, float],
+        spent: Mapping[str, Any],
+        others: set[str],
+    ) -> None:
+        """Refuse what is beyond the cap for anybody: the sum of all batches that a person is in,
+        and of what is not known to be about others."""
+        names = {number: entry for entry, number in db.execute("SELECT entry, number FROM batch")}
+        each = f"SELECT GROUP_CONCAT(batch) AS sets {_BEFORE} GROUP BY hash"
+        for (sets,) in db.execute(f"SELECT DISTINCT sets FROM ({each})", [own]).fetchall():
+            theirs = {names[int(number)] for number in sets.split(",")}
+            paid = [e for e in spent["entries"] if e["id"] in theirs or e["id"] not in others]
+            for name, cost in zip(("epsilon", "delta"), costs, strict=True):
+                before, cap = fsum(one[name] for one in paid), spent[f"cap_{name}"]
+                if before + cost > cap * (1 + 1e-9):
+                    raise BudgetError(
+                        f"people who return have {name} {down(cap - before)} left of {cap:g}, and "
+                        f"this fit asks for {up(cost)}: lower it, or raise the cap if you may"
+                    )
+
+    def _spent(self, db: sqlite3.Connection, ledger: LedgerFile) -> dict[str, Any]:
+        """What the ledger says, which must know all batches that have people."""
+        spent: dict[str, Any] = {"entries": []}
+        if ledger.path.exists():
+            spent = ledger.summary()
+        known = {one["id"] for one in spent["entries"]}
+        noted = db.execute("SELECT entry FROM batch WHERE people IS NOT NULL")
+        if any(entry not in known for (entry,) in noted):
+            raise InputError(
+                f"the ledger '{ledger.path}' lacks batches that '{self.path}' knows: give the "
+                "ledger that it was kept beside, whole"
+            )
+        return spent
+
+    def _check_same(self, db: sqlite3.Connection, compared: str) -> None:
+        """Refuse another key, or another way to compare, than the file was begun with."""
+        check = blake2b(b"key", digest_size=16, key=self._key, person=b"check").hexdigest()
+        for name, value in {"format": _FORMAT, "key": check, "compared": compared}.items():
+            db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", [name, value])
+        had = dict(db.execute("SELECT * FROM about"))
+        if had["format"] != _FORMAT:
+            raise InputError(f"'{self.path}' was made by a later version of privtraj: use that")
+        if had["key"] != check:
+            raise InputError(f"'{self.path}' was made with another key: give that one")
+        if had["compared"] != compared:
+            raise InputError(
+                f"'{self.path}' compares {had['compared']}: declare ",
+                Arg("same_person"),
+                " as it was in the first batch",
+            )
+
+    @contextmanager
+    def _opened(self, create: bool = False) -> Iterator[sqlite3.Connection]:
+        if not (create or self.path.is_file()):
+            raise InputError(f"there is no file of people '{self.path}': check the path")
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            with closing(sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None)) as db:
+                db.executescript(_TABLES)
+                yield db
+        except (OSError, sqlite3.Error) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(
+                f"the file of people '{self.path}' cannot be used ({reason.lower()}): give one "
+                "that you may read and write, or the name of a new one"
+            ) from None
+
+
+@contextmanager
+def _writing(db: sqlite3.Connection) -> Iterator[None]:
+    """A transaction: whole on the disk when it ends, and not at all after an error."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise

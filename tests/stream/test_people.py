@@ -1,0 +1,363 @@
+"""The file of people: who returns is found, and no crash, race or other file hides anybody."""
+
+import os
+import secrets
+import sqlite3
+import sys
+import time
+from decimal import Decimal
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import privtraj as pt
+from privtraj.base.errors import BudgetError, InputError
+from privtraj.privacy import ledger_file
+from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.stream import people as people_module
+from privtraj.stream.people import People, new_key
+from stream.killing import killed_at
+
+BUDGET = (1.0, 1e-5, "add-remove", "a fit")
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch):
+    """Cheap fingerprints and no waiting for the disk: a kill of a process loses nothing of it."""
+    monkeypatch.setattr(ledger_file, "_SCRYPT_N", 2)
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+    tables = people_module._TABLES.replace("synchronous = EXTRA", "synchronous = OFF")
+    monkeypatch.setattr(people_module, "_TABLES", tables)
+
+
+class House:
+    """A ledger and a file of people, in a folder of their own."""
+
+    def __init__(self, folder, cap=1.0):
+        folder.mkdir(exist_ok=True)
+        self.folder, self.key = folder, folder / "key"
+        if not self.key.exists():
+            new_key(self.key)
+        self.ledger = LedgerFile(folder / "ledger", cap_epsilon=cap, cap_delta=0.5)
+
+    def people(self, **how):
+        return People.open(self.folder / "people", self.key, **how)
+
+    def admit(self, ids, returning="refuse", most=1, entry=None, **how):
+        """Who is in, of a batch of these ids."""
+        ledger, given = self.ledger, ids if hasattr(ids, "hashed_people") else batch(ids)
+        if entry is not None:
+            ledger.new_entry = lambda: entry
+        people = self.people(returning=returning, most_batches=most)
+        left, _ = people.admit(given, ledger, *BUDGET, **how)
+        points = getattr(left._rows, "points", np.empty((0, 1)))  # a database keeps its own
+        return sorted(int(1000 * x) for x in points[:, 0])
+
+    @property
+    def entries(self):
+        return LedgerFile(self.folder / "ledger").summary()["entries"]
+
+    @property
+    def epsilons(self):
+        groups = LedgerFile(self.folder / "ledger").summary()["groups"]
+        return [group["epsilon"] for group in groups]
+
+
+@pytest.fixture
+def house(tmp_path):
+    return House(tmp_path / "house")
+
+
+def batch(ids, same="exact"):
+    """A record of each; the point of whoever has a number in the id says it."""
+    numbers = [int("".join(c for c in str(one) if c.isdigit()) or 0) for one in ids]
+    points = (np.array(numbers) + 0.5) / 1000
+    times = np.arange(len(ids)) % 5
+    options = {"bounds": [(0, 1)], "time_range": (0, 5), "same_person": same}
+    return pt.Snapshots.from_arrays(times, points, person=ids, **options)
+
+
+def named(*numbers):
+    return [f"p{k}" for k in numbers]
+
+
+# Who returns ----------------------------------------------------------------------------------
+
+
+def test_the_same_ids_twice_are_found_and_others_have_a_budget_of_their_own(house):
+    house.admit(named(*range(20)))
+    house.admit(named(*range(20, 40)))
+    assert house.epsilons == [1.0, 1.0]
+    before = house.folder.joinpath("ledger").read_bytes()
+    with pytest.raises(InputError, match=r"^3 of 20 people are in an earlier batch of"):
+        house.admit(named(*range(37, 57)))
+    assert house.folder.joinpath("ledger").read_bytes() == before
+    house.admit(named(*range(40, 60)))
+    assert house.people().summary() == {"people": 60, "batches": 3, "in_several": 0}
+
+
+SAME = {
+    "whole and text": (list(range(20)), [str(k) for k in range(19, 39)]),
+    "whole and double": (list(range(20)), [float(k) for k in range(19, 39)]),
+    "double and decimal": (
+        [k + 0.5 for k in range(20)],
+        [Decimal(f"{k}.50") for k in range(19, 39)],
+    ),
+    "text and bytes": (named(*range(20)), [one.encode() for one in named(*range(19, 39))]),
+}
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_one_person_is_one_in_every_type_of_column(kind, house):
+    first, second = (pa.array(ids) for ids in SAME[kind])
+    house.admit(first_of(first))
+    with pytest.raises(InputError, match=r"^1 of 20 people"):
+        house.admit(first_of(second))
+
+
+def first_of(ids, **how):
+    n = len(ids)
+    table = pa.table({"id": ids, "t": np.arange(n) % 5 * 1.0, "x": np.linspace(0, 1, n)})
+    known = {"time": "t", "bounds": {"x": (0, 1)}, "time_range": (0, 5), "person": "id"}
+    return pt.Snapshots.from_table(how.pop("into", lambda t: t)(table), **known, **how)
+
+
+def test_identifiers_are_compared_as_the_table_compares_them(house, tmp_path):
+    house.admit(batch(named(*range(20)), "folded"))
+    with pytest.raises(InputError, match=r"^2 of 20 people"):
+        house.admit(batch([" P3", "p4 ", *named(*range(20, 38))], "folded"))
+    with pytest.raises(InputError, match="compares identifiers without the blanks around them"):
+        house.admit(batch(named(*range(20, 40)), "exact"))
+    other = House(tmp_path / "other")
+    other.admit(named(*range(20)))
+    other.admit([" P3", "p4 ", *named(*range(20, 38))])  # who are others, as written
+    assert other.epsilons == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("returning", ["refuse", "skip"])
+def test_a_database_is_read_in_batches_and_gives_the_same(returning, house):
+    def into(table):
+        connection = ibis.duckdb.connect()
+        connection.con.register("arrow", table)
+        connection.raw_sql("CREATE TABLE visits AS SELECT * FROM arrow")
+        return connection.table("visits")
+
+    house.admit(first_of(pa.array(named(*range(20))), into=into))
+    returned = first_of(pa.array(named(*range(15, 35))), into=into)
+    if returning == "refuse":
+        with pytest.raises(InputError, match=r"^5 of 20 people"):
+            house.admit(returned)
+    else:
+        everybody = np.linspace(0, 1, 20, dtype=np.float32)
+        assert house.admit(returned, "skip") == sorted(int(1000 * x) for x in everybody[5:])
+
+
+def test_people_without_identifiers_cannot_be_compared(house):
+    given = pt.Snapshots.from_arrays(np.arange(20) % 5, np.arange(20), bounds=[(0, 20)], bins=5,
+                                     time_range=(0, 5))  # fmt: skip
+    with pytest.raises(InputError, match="people compares identifiers: say which column"):
+        house.admit(given)
+
+
+# Skipping: a person is in one batch, whoever else is there -------------------------------------
+
+
+def test_streams_that_differ_by_one_person_differ_in_one_batch_by_that_person(tmp_path):
+    """And each batch has whom the definition of S_t says. Random streams, seed fixed."""
+    rng = np.random.default_rng(0)
+    for stream in range(12):
+        often = rng.integers(0, 60, size=(3, 25))
+        batches = [sorted({*often[t], *range(100 * t + 100, 100 * t + 112)}) for t in range(3)]
+        person = int(rng.choice(batches[0]))
+        batches[rng.integers(1, 3)].append(person)
+        batches = [sorted({*one}) for one in batches]
+        seen = []
+        for world, given in enumerate((batches, [[p for p in b if p != person] for b in batches])):
+            house = House(tmp_path / f"{stream} {world}")
+            seen.append([set(house.admit(named(*one), "skip")) for one in given])
+            before = set()
+            for one, kept in zip(given, seen[-1], strict=True):
+                assert kept == {*one} - before
+                before |= {*one}
+        differences = [a ^ b for a, b in zip(*seen, strict=True)]
+        assert sorted(map(len, differences)) == [0, 0, 1]
+        assert set().union(*differences) == {person}
+
+
+def test_too_few_who_are_new_are_refused_and_nothing_is_noted(house):
+    house.admit(named(*range(20)))
+    before = house.folder.joinpath("ledger").read_bytes()
+    with pytest.raises(InputError, match=r"^9 usable records are too few"):
+        house.admit(named(*range(29)), "skip")
+    assert house.folder.joinpath("ledger").read_bytes() == before
+    assert len(house.admit(named(*range(30)), "skip")) == 10
+
+
+# Paying ---------------------------------------------------------------------------------------
+
+
+def test_who_returns_pays_for_every_batch_and_the_cap_holds_for_the_sum(tmp_path):
+    house = House(tmp_path / "house", cap=2.0)
+    house.admit(named(*range(20)), "pay", 3)
+    house.admit(named(*range(10, 30)), "pay", 3)
+    house.admit(named(*range(20, 40)), "pay", 3)
+    assert house.epsilons == [1.0, 1.0, 1.0]
+    with pytest.raises(BudgetError, match="people who return have epsilon 0 left of 2, and"):
+        house.admit(named(*range(15, 35)), "pay", 3)  # some are in the first two
+    house.ledger.charge(0.5, 0.0, "add-remove", "another tool")
+    with pytest.raises(BudgetError, match=r"people who return have epsilon 0\.5 left of 2, and"):
+        house.admit(named(*range(30, 50)), "pay", 3)
+    raised = House(tmp_path / "house", cap=5.0)
+    raised.admit(named(*range(15, 35)), "pay", 3)
+    with pytest.raises(InputError, match="some of these people are in 3 batches of"):
+        raised.admit(named(*range(19, 39)), "pay", 3)
+    assert raised.people().summary() == {"people": 40, "batches": 4, "in_several": 25}
+
+
+@pytest.mark.parametrize("how", [("pay", 1), ("skip", 2), ("refuse", 2), ("pay", 2.5)])
+def test_a_number_of_batches_goes_with_paying(how, house):
+    with pytest.raises(InputError, match="most_batches is a whole number above 1 with"):
+        house.people(returning=how[0], most_batches=how[1])
+
+
+# Other files ----------------------------------------------------------------------------------
+
+
+def test_fits_of_the_ledger_that_the_file_does_not_know_add_up(tmp_path):
+    house = House(tmp_path / "house", cap=3.0)
+    house.ledger.reserve(bytes(32), *BUDGET)
+    house.admit(named(*range(20)))
+    assert house.epsilons == [2.0]
+    house.admit(named(*range(20, 40)), new_people=True)  # the steward's word about the first fit
+    assert house.epsilons == [2.0, 1.0]
+
+
+def test_another_ledger_or_key_is_refused(house, tmp_path):
+    house.admit(named(*range(20)))
+    (tmp_path / "house" / "ledger").rename(tmp_path / "away")
+    (tmp_path / "house" / "ledger.seal").unlink()
+    with pytest.raises(InputError, match="lacks batches that"):
+        house.admit(named(*range(20)))
+    (tmp_path / "away").rename(tmp_path / "house" / "ledger")
+    house.key.unlink()
+    new_key(house.key)
+    with pytest.raises(InputError, match="was made with another key: give that one"):
+        house.admit(named(*range(20)))
+
+
+def test_without_the_key_nobody_is_recognised(house, tmp_path):
+    """Files of the same people under different keys have no hash in common, and no name."""
+    other = House(tmp_path / "other")
+    house.admit(named(*range(20)))
+    other.admit(named(*range(20)))
+
+    def hashes(one):
+        with sqlite3.connect(one.folder / "people") as db:
+            return {found for (found,) in db.execute("SELECT hash FROM person")}
+
+    assert len(hashes(house)) == len(hashes(other)) == 20
+    assert not hashes(house) & hashes(other)
+    assert b"p7" not in (house.folder / "people").read_bytes()
+    if sys.platform != "win32":
+        for file in (house.key, house.folder / "people"):
+            assert file.stat().st_mode & 0o077 == 0
+
+
+# Crashes and races ----------------------------------------------------------------------------
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@needs_fork
+@pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.thorough)])
+def test_a_kill_at_any_line_neither_spends_twice_nor_forgets_anybody(step, tmp_path):
+    points = 0
+    for number in range(step, 1000, step):
+        house = House(tmp_path / str(number))
+        house.admit(named(*range(20)))
+        entry = secrets.token_hex(8)
+
+        def again(house=house, entry=entry):
+            return house.admit(named(*range(15, 40)), "skip", entry=entry)
+
+        ended = killed_at(number, again, ("people.py", "ledger_file.py"))
+        reserved = {one["id"] for one in house.entries}
+        with sqlite3.connect(house.folder / "people") as db:
+            noted = {one for (one,) in db.execute("SELECT entry FROM batch WHERE people > 0")}
+        assert noted <= reserved
+        assert entry in noted or not ended
+        assert again() == list(range(20, 40))
+        assert house.epsilons == [1.0, 1.0]
+        assert house.people().summary() == {"people": 40, "batches": 2, "in_several": 0}
+        if ended:
+            break
+        points += 1
+    assert points > 5
+    assert ended
+
+
+@needs_fork
+def test_of_two_processes_with_the_same_people_one_is_refused(house):
+    house.admit(named(*range(100, 120)))
+    children = []
+    for number in range(4):
+        child = os.fork()
+        if child == 0:
+            try:
+                house.admit([*named(*range(20)), f"own{number}"])
+                os._exit(0)
+            except InputError:
+                os._exit(3)
+            os._exit(4)
+        children.append(child)
+    codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+    assert codes == [0, 3, 3, 3]
+    assert house.people().summary()["people"] == 41
+
+
+@pytest.mark.parametrize("what", ["no database", "a folder"])
+def test_what_is_no_file_of_people(what, house):
+    path = house.folder / "people"
+    path.mkdir() if what == "a folder" else path.write_text("people\n" * 100)
+    with pytest.raises(InputError, match=r"the file of people '.*' cannot be used"):
+        house.admit(named(*range(20)))
+    assert not (house.folder / "ledger").exists()
+
+
+def test_a_full_disk_is_a_sentence_and_nothing_is_lost(house, monkeypatch):
+    house.admit(named(*range(20)))
+    size = (house.folder / "people").stat().st_size // 4096
+    full = f"{people_module._TABLES}PRAGMA max_page_count = {size};"  # SQLite then says so itself
+    with monkeypatch.context() as patch:
+        patch.setattr(people_module, "_TABLES", full)
+        with pytest.raises(InputError, match="database or disk is full"):
+            house.admit(named(*range(20, 900)), entry="0" * 16)
+    assert house.people().summary() == {"people": 20, "batches": 1, "in_several": 0}
+    assert len(house.admit(named(*range(20, 900)), entry="0" * 16)) == 880
+    assert house.epsilons == [1.0, 1.0]
+
+
+@pytest.mark.thorough
+def test_a_million_people(house, capsys):
+    known = house.people()
+    ids = [f"patient-{k:09d}" for k in range(1_000_000)]
+    began = time.process_time()
+    known.admit(batch_of(ids), house.ledger, *BUDGET)
+    first = time.process_time() - began
+    began = time.process_time()
+    people = house.people(returning="skip")
+    people.admit(batch_of([*ids[:1000], *(f"new-{k}" for k in range(9000))]), house.ledger, *BUDGET)
+    with capsys.disabled():
+        size = (house.folder / "people").stat().st_size / 2**20
+        print(f" 10^6 people in {first:.1f} s of CPU, {size:.0f} MiB; ", end="")
+        print(f"10^4 against them in {time.process_time() - began:.2f} s", end="")
+    assert people.seen.startswith("1000 of 10000 people")
+
+
+def batch_of(ids):
+    n = len(ids)
+    return pt.Snapshots.from_arrays(
+        np.arange(n) % 5, np.zeros(n), bounds=[(0, 1)], time_range=(0, 5), person=ids
+    )
