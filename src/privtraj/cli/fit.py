@@ -115,9 +115,9 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     synthesizer = _prepared(args)
     note(args, synthesizer, console)
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
+    measure = synthesizer.checked_for(snapshots)
     if not args.yes:
         refuse_wrong(shared.looked(vars(args), ranges_only=True))
-    measure = synthesizer.measure_for(snapshots.axes)
     if measure.sums_every_step and not args.quiet:
         import jax
 
