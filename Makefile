@@ -22,7 +22,7 @@ help:
 	@echo "make test      lint, types and tests; ten minutes on two cores"
 	@echo "make test-all  everything else: browser, databases, scripts, site, float64, planted breaks"
 	@echo "make house     the size of the code beside its bars"
-	@echo "make kills     200 processes killed while they write a ledger (KILLS=n for more)"
+	@echo "make kills     200 processes killed while they write a ledger, 200 steps of watch (KILLS=n for more)"
 	@echo "make mutants   plant every break of docs/privacy.md and demand that a test fails (ONLY=names)"
 	@echo "make operators plant breaks that are found in the source itself (SAMPLE=12, or all)"
 	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600 FUZZ_SEED=1)"
@@ -78,7 +78,7 @@ house: $(READY)
 
 # whatever a ledger confirmed has to survive; minutes
 kills: $(READY)
-	PRIVTRAJ_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest tests/privacy/test_ledger_file.py -k kill
+	PRIVTRAJ_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest tests/privacy/test_ledger_file.py tests/stream -k kill
 
 mutants: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m mutants $(ONLY)

@@ -24,6 +24,7 @@ NAMES = {
     "fig-plain": _Entry("fig_plain", True, "six digits without a warm start"),
     "fig-subsample": _Entry("fig_subsample", True, "digit 7 from 5 of 10 times"),
     "fig-multimodal": _Entry("fig_multimodal", False, "three modes: annealed, warm-started, ours"),
+    "fig-eights": _Entry("fig_eights", True, "two ways to draw an eight"),
     "rates": _Entry("rates", False, "what the theorems say, measured"),
 }
 

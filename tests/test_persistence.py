@@ -6,6 +6,7 @@ Seeds are fixed; where chance decides, the false-alarm rate over seeds is stated
 import copy
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,12 +18,14 @@ from privtraj.base.errors import InputError
 from privtraj.measures.base import Marginals
 from privtraj.measures.persistence import (
     _CORRELATIONS,
+    LAG_BINS,
     PERSISTENCE,
     Persistence,
     _table_of_kinds,
     fit_persistence,
     is_persistence,
     lag_edges,
+    measured_persistence,
     persistence_event,
     thresholds,
 )
@@ -30,6 +33,7 @@ from privtraj.model.record import Fault, arrays_of, contradiction, packed, value
 from privtraj.paper import SampledSynthesizer
 from privtraj.privacy.events import Event, Person
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.pairs import KINDS
 
 LAGS = np.linspace(0.02, 0.9, 23)
 CUTS = np.array([-0.43, 0.43])
@@ -323,3 +327,18 @@ def test_a_weight_that_leaves_out_a_feature_contradicts_the_model():
     forged = replace(model.certificate, ledger=(*others, last | {"weight": 1}))
     said = "its ledger holds what such a fit does not release"
     assert contradiction(replace(model, certificate=forged)) == said
+
+
+def test_pairs_are_asked_by_lags_in_the_unit_of_time_and_at_few_times():
+    event, asked = persistence_event(1.0, "add-remove", Person(2, True), 1), []
+    times = np.linspace(10, 210, 200)
+    particles = np.random.default_rng(0).random((200, 5, 1))
+    marginals = Marginals(particles, np.full((200, 5), 0.2), *np.full((2, 200), 0.1), {})
+
+    def ask(release):
+        asked.append(release.question)
+        return np.full((LAG_BINS, KINDS), 50)
+
+    measured_persistence(SimpleNamespace(n_features=1, ask=ask), event, marginals, times, False)
+    np.testing.assert_allclose(asked[0].lag_edges, lag_edges()[1:-1] * 200)
+    assert len(asked[0].times) == 65

@@ -316,6 +316,28 @@ def test_large_files_come_by_pieces(suffix, tmp_path, monkeypatch):
     assert column(found, "height")["known"] == N - (suffix == "csv")
 
 
+@pytest.mark.parametrize("dated", [False, True])
+def test_ranges_are_counted_where_the_records_are(dated, tmp_path, monkeypatch):
+    pytest.importorskip("duckdb")
+    table = frame(stage=["low", "strange"] * (N // 2), height=[*([300.0] * 150), *([39.0] * 50)])
+    more = {"time_range": (10, 100)}
+    if dated:
+        table["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(table["day"] * 86400, unit="s")
+        more = {"time_range": ("2024-01-11", "2024-04-10")}
+    in_memory = looked(table, ranges_only=True, **more)
+    whole = looked(table, **more)
+    for name in ("t.parquet", "u.parquet"):
+        _file(name)(table[:90] if name[0] == "t" else table[90:], tmp_path)
+    monkeypatch.setattr(look.TableTally, "add", None)  # no record comes back
+    counted = looked(tmp_path, ranges_only=True, **more)
+    assert counted.records == in_memory.records == N
+    for one, other in zip(counted.columns, in_memory.columns, strict=True):
+        for fault in ("known", "below", "above", "undeclared", "empty"):
+            assert one.get(fault) == other.get(fault), (one["name"], fault)
+    assert counted.wrong == in_memory.wrong == whole.wrong
+    assert len(counted.wrong) == 1
+
+
 # People, rows, other columns ------------------------------------------------------------------
 
 

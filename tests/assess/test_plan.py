@@ -272,10 +272,10 @@ def test_many_people_are_simulated_by_fewer_with_as_much_noise_each():
 
 
 def test_several_records_per_person_are_paid_for():
-    times, recipe = np.array([0.0, 1.0]), Recipe(2.0, 1e-5, cells=4)
+    recipe = Recipe(2.0, 1e-5, cells=4)
     crowds = [StandIn("one skewed group", 2, 3, each) for each in (2, 1)]
     fits = [
-        simulate.simulate(recipe, crowd, 600 // crowd.records_per_person, times, seed=1).model
+        simulate.simulate(recipe, crowd, 600 // crowd.records_per_person, seed=1)
         for crowd in crowds
     ]
     assert fits[0].certificate.public_inputs["most records of one person"] == 2
@@ -286,9 +286,9 @@ def test_several_records_per_person_are_paid_for():
 def test_a_simulated_fit_has_the_whole_recipe_and_the_counts_of_its_people():
     recipe = Recipe(2.0, 1e-5, adjacency="replace-one", cells=5, count_share=0.1)
     crowd, times = StandIn("groups that exchange people", 2, 4), np.array([0.0, 0.5, 1.0])
-    fit = simulate.simulate(recipe, crowd, 400, times, seed=3, public_counts=True, released=7)
-    assert fit.people.shape == (7, 3, 2)
-    assert fit.model.recipe == recipe.again(seed=3, public_counts=[100] * 4)
+    fit = simulate.simulate(recipe, crowd, 400, seed=3, public_counts=True)
+    assert simulate.drawn(fit, times, 7, 3).shape == (7, 3, 2)
+    assert fit.recipe == recipe.again(seed=3, public_counts=[100] * 4)
 
 
 def test_settings_by_hand_reach_the_fit(one_stand_in):

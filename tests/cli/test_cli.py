@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -469,6 +470,22 @@ def test_what_the_system_throws(raised, code, said, tmp_path, capsys, monkeypatc
     assert error.startswith("privtraj: error: ")
     assert error.count("\n") == 1
     assert said in error
+
+
+def test_where_nobody_looks_on_progress_is_a_line_now_and_then(capsys, monkeypatch):
+    monkeypatch.setattr("privtraj.cli.console.LINE_EVERY", 0.01)
+    for quiet in (True, False):
+        console = Console(quiet=quiet)
+        console.progress("reading")  # whose lines end where the next begin
+        show = console.progress("fitting")
+        show(3, 7)
+        time.sleep(0.1)
+        console.result({}, "")
+        said = capsys.readouterr().err
+        assert said.endswith(" s so far\n") != quiet
+        assert ("privtraj: fitting: 3/7, about" in said) != quiet
+        time.sleep(0.03)
+        assert capsys.readouterr().err == ""
 
 
 def test_progress_is_for_people_only(capsys, monkeypatch):

@@ -1,6 +1,7 @@
 """Counts: how fine cells may be, and how concentrated people are."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from privtraj import Snapshots, TrajectorySynthesizer
 from privtraj.measures import counts as module
+from privtraj.measures.base import HEAD_COUNT, shrunk_counts
 from privtraj.measures.cells import MOST_CELLS_PER_TIME
-from privtraj.measures.counts import cells_per_side, expected_error
+from privtraj.measures.counts import CELLS, cells_per_side, expected_error
+from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # epsilon
@@ -245,3 +249,58 @@ def test_a_survey_is_coarse_whatever_the_number_of_features():
     for d, side in module.SURVEY_SIDES.items():
         assert side >= 2
         assert side**d <= 4096
+
+
+# The main release -------------------------------------------------------------------------------
+
+
+class Answers(dict):
+    """What was released, and the event that paid for it, by name."""
+
+    def released(self, release, shape, answer):
+        self[release.what] = answer, release.event(shape)
+
+
+def test_people_and_their_noise_are_those_of_the_head_count_and_all_cells(monkeypatch):
+    """Each weighted by the other's variance; and cells are chosen and read by the noise that was
+    paid for, of people as wide as the look has shown."""
+    told, seen, rng = Answers(), {}, np.random.default_rng(0)
+
+    def spied(name):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a: seen.setdefault(name, a) and original(*a))
+
+    spied("cells_per_side")
+    spied("estimate")
+    measured = module.Counts.measured
+    monkeypatch.setattr(
+        module.Counts, "measured", lambda *a: seen.setdefault("view", a[1]) and measured(*a)
+    )
+    points = np.clip(0.4 + 0.1 * rng.standard_normal((900, 2)), 0, 1)
+    snapshots = Snapshots.from_arrays(
+        rng.random(900), points, bounds=[(0, 1)] * 2, time_range=(0, 1)
+    )
+    made = TrajectorySynthesizer(1.0, 0.0, measure="counts", particles=8, seed=0)
+    model = made.fit(snapshots, watcher=told)
+    (heads, head), (cells, paid) = told[HEAD_COUNT], told[CELLS]
+    typical, d, epsilon, area = seen["cells_per_side"]
+    assert epsilon == seen["estimate"][2] == paid.epsilon
+    assert area == pytest.approx((12 * seen["view"].windows.choice.variance / d) ** (d / 2))
+    of_head, of_cells = laplace_variance(head.epsilon), laplace_variance(paid.epsilon)
+    of_cells *= cells.shape[1]
+    expected = (1 / of_head + 1 / of_cells) ** -0.5
+    assert model.diagnostics["people_noise"] == pytest.approx(expected)
+    people = shrunk_counts(heads[:, 0].astype(float), 2 / head.epsilon**2)
+    assert typical == np.median(people)
+    summed = shrunk_counts(cells.sum(axis=1).astype(float), of_cells)
+    together = (people / of_head + summed / of_cells) / (1 / of_head + 1 / of_cells)
+    np.testing.assert_allclose(model.diagnostics["people_per_time"], together)
+
+
+def test_a_survey_is_read_by_the_noise_that_it_was_paid_for():
+    counts = np.repeat([[50, 0]], 4, axis=0).repeat([12, 20], axis=1)
+    guard = SimpleNamespace(n_features=1, ask=lambda release: counts)
+    people, event = np.full(4, 600.0), LaplaceCounts(0.4, module.SURVEY)
+    area = module.surveyed_area(guard, event, people)
+    assert area == module.occupied_area(counts, 0.4, people, 1)
+    assert area < module.occupied_area(counts, 0.2, people, 1) < 1

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from privtraj.measures import gradients as module
 from privtraj.measures.gradients import LEAST_PARTICLES, MAX_PARTICLES, STEPS
+from privtraj.measures.langevin import middle
+from privtraj.measures.likelihood import typical_norm
 from privtraj.recipe import Recipe
 
 PEOPLE = (40, 130, 600, 3000, 20_000, 100_000)
@@ -84,3 +86,22 @@ def test_forced_particles_and_steps_are_honoured(people, d, mu, particles, steps
 def test_many_people_at_many_times_do_not_make_a_fit_take_hours():
     chosen = gradient_settings(1e5, 6, 100, 2.0)
     assert 16 <= chosen.particles < gradient_settings(1e5, 6, 1, 2.0).particles
+
+
+def test_a_step_is_clipped_and_its_noise_stated_by_the_same_clip():
+    asked, people = [], np.array([50.0, 80.0])
+
+    def ask(release):
+        asked.append(release)
+        return np.zeros((2, 4 * 3 + 1))
+
+    gradients = module.PrivateGradients(ask, people, 3.0, np.random.default_rng(0))
+    mixture = middle(2, 4, 2, np.random.default_rng(0)).mixture
+    _, drift = gradients(mixture)
+    (release,), (step,) = asked, gradients.releases
+    clip = typical_norm(mixture, np.random.default_rng(0), module.CLIP_QUANTILE)
+    np.testing.assert_array_equal(release.question.clip, clip)
+    np.testing.assert_array_equal(step.clip, clip)
+    np.testing.assert_allclose(step.noise, clip * 3 / people)
+    np.testing.assert_allclose(drift, 4 * step.noise, rtol=1e-6)
+    assert release.noise.multiplier == 3

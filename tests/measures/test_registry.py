@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from privtraj.measures.base import counts_event
+from privtraj.measures.persistence import persistence_event
 from privtraj.measures.registry import NAMES, find
+from privtraj.privacy import noise
+from privtraj.privacy.events import Person
 from privtraj.privacy.ledger import Ledger
 from privtraj.recipe import Recipe
 
@@ -71,3 +75,26 @@ print(*{"jax", "ot", "matplotlib", "scipy.stats"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True)
     assert done.stdout.decode().split() == [], done.stderr.decode()
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("records", [1, 3])
+def test_counts_cost_their_share_of_epsilon_whoever_is_protected(adjacency, records):
+    event = counts_event(Recipe(2.0, adjacency=adjacency), 0.1, "some", Person(records))
+    assert event.cost(adjacency, 1)["epsilon"] == pytest.approx(0.2)
+    assert event.person == Person(records)
+
+
+def test_noise_is_within_what_can_be_drawn_whatever_the_budget():
+    least, most = noise.EPSILON_RANGE
+    assert counts_event(Recipe(100.0), 0.9, "some", Person()).epsilon == most
+    assert counts_event(Recipe(0.005), 0.01, "some", Person()).epsilon == least
+    plan = find("counts").plan(snapshots(2), Recipe(100.0, windows="bins"))
+    assert plan.releases[-1].event.epsilon == most
+    assert persistence_event(1e6, "add-remove", Person(2), 1).epsilon == most
+
+
+def test_the_largest_epsilon_is_spent_on_as_little_noise_as_there_is():
+    recipe = {"measure": "counts", "windows": "bins", "cells": 4, "particles": 8}
+    model = pt.TrajectorySynthesizer(100.0, 0.0, seed=0, **recipe).fit(snapshots(1))
+    assert model.certificate.ledger[-1]["epsilon"] == noise.EPSILON_RANGE[1]

@@ -391,3 +391,51 @@ def test_people_with_several_records_are_paid_for_together_and_persist_in_all_fe
     assert (first["records"], first["together"]) == (3, True)
     assert len(model.diagnostics["persistence"]["memory"]) == 8
     assert model.verify() <= 8.0
+
+
+class Fixed:
+    """A guard that answers with what a test wants, and remembers what it was asked."""
+
+    def __init__(self, d, answers):
+        self.n_features, self.asked, self._answers = d, [], iter(answers)
+
+    def in_slabs(self, windows):
+        return self
+
+    def ask(self, release):
+        self.asked.append(release.question)
+        return next(self._answers)[None]
+
+
+def fixed_spread(d, sums, counted):
+    """The spread, and the questions, of given sums of places and of a given number of records."""
+    shells = np.append(np.zeros(SHELLS), [0.0])
+    shells[-2] = 1.0  # all of them just inside the farthest corner
+    moments = np.zeros(d + d * (d + 1) // 2)
+    guard = Fixed(d, [np.append(sums, counted), shells, moments])
+    return measured_spread(guard, moment_events(*BUDGET, Person())), guard.asked
+
+
+@pytest.mark.parametrize("d", [6, 20])
+def test_clips_are_the_largest_norms_in_the_box_or_within_the_radius(d):
+    _, (mean, shells, spread) = fixed_spread(d, np.zeros(d), 1.0)
+    corner = np.ones((1, d), np.float32)
+    (one,), ((_, edges)) = mean.parameters, shells.parameters
+    assert one[0] == pytest.approx(math.sqrt(d) / 4)
+    longest = np.linalg.norm(moments._places(corner, one[None]))
+    assert mean.clip[0] == pytest.approx(float(longest), rel=1e-6)
+    assert shells.clip[0] == 1
+    assert edges[0, -1] == pytest.approx(math.sqrt(d) / 2)  # from the middle to a corner
+    centre, weight = (leaf[0] for leaf in spread.parameters)
+    farthest = centre + edges[0, -1] / math.sqrt(d)
+    longest = np.linalg.norm(moments._moments(np.float32(farthest)[None], (centre, weight)))
+    assert spread.clip[0] == pytest.approx(float(longest), rel=1e-5)
+
+
+@pytest.mark.parametrize("counted", [0.0, -50.0])
+def test_a_count_that_is_all_noise_leaves_a_mean_inside_the_box(counted):
+    spread, _ = fixed_spread(6, np.array([90.0, -90, 0, 0, 0, 0]), counted)
+    assert np.isfinite(spread.covariance).all()
+    assert spread.mean.min() == 0
+    assert spread.mean.max() == 1
+    assert spread.noise > 0

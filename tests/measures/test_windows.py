@@ -1,5 +1,7 @@
 """Resolution in time: what is seen of motion, how many slabs follow, and curves through them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from privtraj.base.space import hat_functions
 from privtraj.measures import over_time as curves
 from privtraj.measures import windows as choice
 from privtraj.measures.windows import Motions, Resolution, close_to
+from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 BINS = 32
@@ -480,3 +483,15 @@ def test_few_people_who_move_are_not_taken_for_still():
         for seed in range(5)
     ]
     assert min(found) > 2
+
+
+@pytest.mark.parametrize(("moments", "bins"), [(241, choice.LOOK_BINS), (5, 5)])
+def test_a_look_is_coarse_in_time(moments, bins):
+    asked = []
+    guard = SimpleNamespace(n_features=1, ledger=SimpleNamespace(epsilon=1.0))
+    guard.in_slabs = lambda windows: asked.append(windows.count) or guard
+    guard.ask = lambda release: np.full((bins, 8), 20)
+    event = LaplaceCounts(0.1, choice.MOTION)
+    found = choice.look_at_motion(guard, event, np.linspace(0, 9, moments), True, 1, moments)
+    assert asked == [bins]
+    assert len(found.of_moment) == moments

@@ -10,7 +10,8 @@
 
 Sites are found in the trees of `ROOMS`; of factors, scales and clamps in the measures only those in
 what is planned, asked or paid (`PAYS`) and in what that is computed from, as the rest decides about
-quality alone. What a check is told is not halved: numbers in range stay there. A name, such as
+quality alone. What a check is told is not halved: numbers in range stay there, what is finite
+stays finite, and shapes stay (`ALIKE`). A name, such as
 "halve-scale privacy/noise.py laplace 2", is that of the operator, the file, the function and the
 number of the site in it, so that it outlives changes elsewhere. `shards` plants them: tests that
 fail for any reason have noticed. Survivors are explained in survivors.toml, by name; one without an
@@ -38,6 +39,7 @@ SCALES = {"epsilon", "multiplier", "noise_multiplier", "scale", "clip", "sensiti
 RELATION = {"together", "adjacency", "records", "mirrored"}
 CLAMPS = {"clip", "minimum", "maximum", "min", "max"}
 DUTIES = {"spend", "check", "reserve", "flush", "fsync", "verify", "limit"}
+ALIKE = {"isfinite", "shape"}
 PAYS = {"ask", "Release", "Gaussian", "Laplace", "LaplaceCounts", "GaussianSum", "spend"}
 PAYS |= {"calibrate_noise", "calibrate_gaussian", "calibrate_laplace", "counts_event", "left"}
 
@@ -197,7 +199,7 @@ def _operators(node: ast.AST, pays: bool) -> Iterator[tuple[str, ast.AST, str]]:
                 yield "skip-clamp", node, ast.unparse(inner)
         case ast.Expr(ast.Call(function)) if _called(function) in DUTIES:
             yield "drop-payment", node, "None"
-    if isinstance(node, ast.Call) and pays and "check" not in _called(node.func):
+    if isinstance(node, ast.Call) and pays and not _is_check(_called(node.func)):
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             if _called(argument) in SCALES:
                 yield "halve-scale", argument, f"{ast.unparse(argument)} / 2"
@@ -208,6 +210,10 @@ def _called(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_check(called: str) -> bool:
+    return "check" in called or called in ALIKE
 
 
 def _is_method(function: ast.AST) -> bool:

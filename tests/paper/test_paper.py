@@ -9,6 +9,7 @@ from privtraj import Snapshots
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.paper.dynamics import at, objective
 from privtraj.paper.synthesizer import PaperSynthesizer, Phase, TakingPart, TimeSample, WarmStart
+from privtraj.paper.trace import Trace, w2_against_epsilon
 from privtraj.privacy import noise
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.ledger import Ledger
@@ -353,3 +354,34 @@ def test_mistakes_are_refused_in_one_sentence(people, options, said):
     options = {"phases": FULL, **QUICK, **options}
     with pytest.raises(InputError, match=said):
         PaperSynthesizer(**options).fit(people)
+
+
+def test_a_trace_tells_every_step_on_public_people(people):
+    """From a far corner the people are approached; a clip that nobody reaches clips nobody."""
+    settings = {"start": [[0.95, 0.05]], "sigma": 0.3, **PUBLIC, **QUICK}
+    tight, wide = (Trace(clouds(people)) for _ in range(2))
+    phases = [Phase(8, 0.05, 3.0)]
+    PaperSynthesizer(phases, C=1e-3, **settings).fit(people, trace=tight)
+    PaperSynthesizer(phases, C=100.0, **settings).fit(people, trace=wide)
+    assert [step.step for step in wide.steps] == list(range(8))
+    assert (tight.steps[0].clipped, wide.steps[0].clipped) == (1, 0)
+    assert tight.steps[0].objective == pytest.approx(wide.steps[0].objective)
+    assert wide.steps[0].temperature / tight.steps[0].temperature == pytest.approx(1e10)
+    assert wide.steps[-1].w2 < wide.steps[0].w2
+
+
+def test_a_trace_changes_nothing_and_refuses_a_sample_of_times(people):
+    plain = PaperSynthesizer(FULL, **QUICK).fit(people)
+    traced = PaperSynthesizer(FULL, **QUICK).fit(people, trace=Trace(clouds(people), every=2))
+    np.testing.assert_array_equal(plain.particles, traced.particles)
+    with pytest.raises(InputError, match="times are needed"):
+        PaperSynthesizer(FULL, **QUICK).fit(people, trace=Trace(clouds(people)[:1]))
+
+
+def test_distances_over_epsilon_end_with_the_run_without_privacy(people):
+    recipe = PaperSynthesizer([Phase(20, 0.05, 1.0)], C=100.0, sigma=0.3, side=2.0, **QUICK)
+    found = w2_against_epsilon(recipe, people, clouds(people), epsilons=(0.5, 20.0), seeds=1)
+    small, large, exact = found.rows
+    assert small.mean > large.mean > 0.5 * exact.mean > 0
+    assert "not private" in str(found)
+    assert len(found.figure().axes) == 1

@@ -630,3 +630,47 @@ def test_without_delta_the_sum_is_exact_and_rounded_up(epsilons):
     assert exact <= Fraction(epsilon)
     assert Fraction(math.nextafter(epsilon, 0)) < exact
     assert total.delta(epsilon) == 0 < total.delta(math.nextafter(epsilon, 0))
+
+
+SAMPLED = ((SampledPair.of(GaussianSum(5.0, "", rate=0.1), "add-remove"), 1),)
+
+
+@pytest.mark.parametrize(
+    ("parts", "modest"),
+    [
+        ({"shifts": ((0.1, 55_400),)}, True),  # t^2 / 64 of 48 million
+        ({"shifts": ((0.1, 55_450),)}, False),
+        ({"shifts": ((0.1, 4000), (0.2, 1400))}, True),  # losses of both, up to 6 million
+        ({"shifts": ((0.1, 4000), (0.2, 1600))}, False),
+        ({"mu_squared": 25.0**2, "shifts": ((1.0, 1),), "sampled": SAMPLED}, True),
+        ({"mu_squared": 26.5**2, "shifts": ((1.0, 1),), "sampled": SAMPLED}, False),
+        ({"shifts": ((190.0, 2),), "sampled": SAMPLED}, True),  # three losses times 4e4 * 400
+        ({"shifts": ((210.0, 2),), "sampled": SAMPLED}, False),
+        ({"mu_squared": 1e6, "sampled": SAMPLED}, True),  # a grid ends at a loss of a thousand
+    ],
+)
+def test_what_is_modest_has_a_border(parts, modest):
+    assert accounting.is_modest(accounting.Tally("add-remove", **parts)) == modest
+
+
+def test_rounding_of_the_closed_form_is_charged_for_every_response():
+    total = tally([(LaplaceCounts(0.1, ""), 100), (LaplaceCounts(0.2, ""), 7)], "replace-one")
+    assert total.closed_error == (64 + 4 * 214) * 2.0**-52
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"mu_squared": 1.0, "shifts": ((0.3, 4),), "revealed": 0.2, "slack": 1e-3},
+        {"mu_squared": 0.3, "shifts": ((1.5, 1),), "revealed": 0.9, "slack": 1e-2},
+    ],
+)
+def test_slack_is_charged_where_it_costs_least(parts, epsilon):
+    total = accounting.Tally("add-remove", **parts)
+    least = min(total._at(one) for one in np.linspace(0, epsilon, 301).tolist())
+    assert total.delta(epsilon) <= least * (1 + 1e-4)
+
+
+def test_delta_is_a_chance():
+    assert accounting.Tally("add-remove", slack=0.9).delta(0.0) == 1

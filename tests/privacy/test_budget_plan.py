@@ -1,5 +1,7 @@
 """The budget plan: what a fit may release is listed before the first release."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -170,3 +172,18 @@ def test_a_fit_that_asks_for_more_than_its_plan_is_stopped(snapshots_of):
 
     with pytest.raises(BudgetError, match=r"'only a little'.* is not on the plan"):
         Pipeline(1.0, 1e-5, seed=1).fit(snapshots_of([np.full((30, 2), 0.5)] * 3))
+
+
+def test_shares_of_a_planned_release_add_up_however_often_they_are_asked():
+    plan = BudgetPlan((Planned(GaussianSum(0.5, "steps"), 10, shared=True),))
+    step = GaussianSum(1.5**-0.5, "steps")  # of which two and a half are planned
+    with pytest.raises(BudgetError, match="not on the plan"):
+        plan.after(step, 2).after(step, 1)
+    assert plan.after(step, 2).releases[0].times == 8
+
+
+def test_equal_shares_add_up_to_what_is_planned_whatever_floats_do():
+    for many in range(1, 60):
+        left = BudgetPlan((Planned(GaussianSum(0.7, "steps"), many, shared=True),))
+        for _ in range(many):
+            left = left.after(GaussianSum(0.7 * math.sqrt(many), "steps"))

@@ -1,6 +1,7 @@
 """Events: how far one person moves each, what follows from what, and what they refuse."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -253,3 +254,25 @@ def test_the_limit_of_sampled_steps_is_that_of_all_steps_and_records():
         SampledPair.of(GaussianSum(20.0, "step", rate=0.1), "replace-one").limit_mu_squared(5)
         is None
     )
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("times", [1, 7, 5000])
+@pytest.mark.parametrize(
+    ("z", "rate", "records", "together"),
+    [(2.0, 0.3, 1, False), (0.9, 0.01, 3, False), (3.0, 0.2, 4, True)],
+)
+def test_points_of_a_grid_are_told_from_the_second_moment(
+    adjacency, times, z, rate, records, together
+):
+    """E[e^{j j' / z^2}] - 1 over all pairs of numbers of sampled records, one by one."""
+    pair = SampledPair(z, rate, records, together, adjacency, None, 3)
+    g, n = (records, 3 * times) if together else (1, 3 * times * records)
+    chances = [math.comb(g, j) * rate**j * (1 - rate) ** (g - j) for j in range(g + 1)]
+    variance = -1.0
+    for (j, p), (k, q) in product(enumerate(chances), repeat=2):
+        variance += p * q * math.exp(j * k / z**2)
+    sides = {"add-remove": 1, "replace-one": 2}[adjacency]
+    one = sides * ((g / z) ** 2 / 2 + 10 * g / z)
+    both = one + min(n * one, 20 * sides * math.sqrt(n * variance))
+    assert pair.points(times, 1e-3) == pytest.approx(both / 1e-3, rel=1e-9)

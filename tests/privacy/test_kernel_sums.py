@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.base.errors import InputError
+from privtraj.base.errors import BudgetError, InputError
 from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, mass_weight, weights_and_residual
 from privtraj.privacy import noise
 from privtraj.privacy import sums as sums_module
@@ -727,3 +727,120 @@ def test_neither_the_next_step_nor_a_few_people_more_compile_anything(
         step(sizes, 0.1, 0.2, 2.0, 0)
     assert sums_module._all_devices._cache_size() == before
     assert compilations == []
+
+
+# What 64 bits hold ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bounds_of(monkeypatch):
+    """Function: the bound on a person's numbers with which a question is summed."""
+
+    def asked(question, snapshots, multiplier):
+        told = []
+
+        def summed(contribution, width, chunks, taking_part, parameters, columns, largest):
+            told.append(float(largest))
+            return np.zeros((T, width), np.int64)
+
+        monkeypatch.setattr(sums_module, "_summed", summed)
+        make_guard(snapshots, noise.SeededSource(0)).ask(
+            Release(question, Gaussian(multiplier), "sums")
+        )
+        return told[0]
+
+    return asked
+
+
+def test_the_bound_of_clipped_sums_is_the_norm_that_noise_is_for(snapshots_of, bounds_of):
+    clip = np.array([0.5, 2.0, 8.0])
+    question = ClippedSums(lambda points, _: jnp.tile(points, 8), np.ones((T, 1)), clip)
+    found = bounds_of(question, snapshots_of([np.zeros((1, 2))] * T, 2), 2.0)
+    assert found == pytest.approx(S / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize(("mass", "clip", "most"), [(0.25, 8.0, 8.0), (5.0, 0.5, 5.0), (0, 0.5, 2)])
+def test_the_bound_of_kernel_sums_is_that_of_clip_mass_and_places(
+    snapshots_of, bounds_of, mass, clip, most
+):
+    pull = KernelSum(centres(4, 2), np.full(T, mass), np.ones(T, np.float32))
+    question = KernelSums(nothing, pull, np.full(T, clip))
+    found = bounds_of(question, snapshots_of([np.zeros((1, 2))] * T, 2), 2.0)
+    assert found == 2.0**WEIGHT_BITS * GRID * most
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+@pytest.mark.parametrize("largest", [2.0**20, 2.0**50, 2.0**60])
+def test_sums_never_wrap_around_and_hold_every_group_once(monkeypatch, devices, largest):
+    """Groups that are added up at a time, as many as 64 bits hold with so many devices."""
+    asked = []
+
+    def all_devices(*arguments):
+        *how, first, last, _ = arguments
+        asked.append((how[3], int(first), int(last)))
+        return np.full((T, 1), last - first, np.int64)
+
+    monkeypatch.setattr(sums_module, "_all_devices", all_devices)
+    monkeypatch.setattr(sums_module.jax, "device_count", lambda: devices)
+    chunks = sums_module.Chunks(None, None, None, 1000, None)
+    total = sums_module._summed(
+        sums_module.partial(nothing, None), 1, chunks, None, None, 64, largest
+    )
+    (group,) = {one for one, _, _ in asked}
+    chunk = sums_module._layout().chunk
+    assert group == max(sums_module._layout().at_once // (chunk * 64), 2)  # numbers in the cache
+    groups, one = -(-1000 // group), group * chunk * devices * largest
+    ends = sorted((first, last) for _, first, last in asked)
+    assert [first for first, _ in ends] == [0, *(last for _, last in ends[:-1])]
+    assert ends[-1][1] == groups == total[0, 0]
+    most = int(2.0**sums_module.SUM_BITS / one)
+    if most >= groups:
+        assert len(asked) <= (sums_module.os.cpu_count() or 1)
+    else:
+        assert max(last - first for first, last in ends) == max(most, 1)
+        assert total.dtype == object
+
+
+@pytest.mark.parametrize(("above", "kept"), [(-1e-3, False), (0.5, False), (1.5, True)])
+def test_who_is_longer_than_the_limit_contributes_nothing(above, kept):
+    """The limit is that many relative errors of a measured |V|^2 above |V|: of one and a half the
+    two that are left out are below it, of half a one not."""
+    m, d = 200, 2
+    rng = np.random.default_rng(3)
+    places, grid = np.rint(rng.random((1, d)) * GRID), np.rint(rng.random((m, d)) * GRID)
+    weights, mass = np.float32(rng.integers(1, 9, m)), 1000.0
+    apart = ((grid - places) ** 2).sum(axis=1)
+    size = math.sqrt(float((weights.astype(float) ** 2 * (apart + mass**2)).sum()))
+    off = above * sums_module._rounding(m, d) if above > 0 else above
+    numbers = [grid, mass, 1e30, 1.0, size * (1 + off), GRID]
+    bin_ = sums_module._Scaled(*map(np.float32, numbers), None)
+    with jax.enable_x64(True):
+        found = sums_module._kernel_chunk(
+            lambda apart, _: (jnp.asarray(weights)[None], jnp.zeros(1, jnp.float32)),
+            jnp.float32(places / GRID),
+            jnp.array([True]),
+            bin_,
+        )
+    expected = np.append(np.append(np.outer(weights, places), weights), 0) * kept
+    np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("what", ["clip", "mass"])
+def test_what_chunks_could_not_sum_exactly_is_refused(snapshots_of, what):
+    values = {"clip": 1.0, "mass": 1.0, what: 65.0}
+    pull = KernelSum(centres(4, 2), np.full(T, values["mass"]), np.ones(T, np.float32))
+    question = KernelSums(nothing, pull, np.full(T, values["clip"]))
+    with pytest.raises(InputError, match="too many features"):
+        make_guard(snapshots_of([np.zeros((1, 2))] * T, 2), noise.SeededSource(0)).ask(
+            Release(question, Gaussian(2.0), "sums")
+        )
+
+
+def test_noise_that_leaves_a_sum_no_room_is_refused_at_its_border(snapshots_of):
+    """A person's norm has to be sqrt(D) at least: S / z >= 3/2 sqrt(D) + 1."""
+    shape = snapshots_of([np.zeros((1, 2))] * T, 2).shape
+    question = ClippedSums(lambda points, _: points, np.ones((T, 1)), np.ones(T))
+    border = 1.5 * math.sqrt(2) + 1
+    question.check(shape, border * (1 + 1e-9))
+    with pytest.raises(BudgetError, match="says nothing"):
+        question.check(shape, border * (1 - 1e-9))

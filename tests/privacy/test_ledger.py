@@ -196,3 +196,8 @@ def test_bad_budgets_are_refused():
     ]:
         with pytest.raises(InputError):
             Ledger(epsilon, delta, adjacency)
+
+
+def test_equal_steps_share_what_one_sum_may_spend():
+    one = calibrate_gaussian(1.0, 1e-5, "add-remove")
+    assert calibrate_gaussian(1.0, 1e-5, "add-remove", steps=4) == one / 2

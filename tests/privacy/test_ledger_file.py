@@ -401,7 +401,9 @@ def test_recorded_on_the_disk_before_it_returns(path, monkeypatch):
     synced = []
 
     def watched(file):
-        synced.append((os.readlink(f"/proc/self/fd/{file}"), path.read_bytes()))
+        name = os.readlink(f"/proc/self/fd/{file}")
+        assert Path(name).is_dir() or Path(name).read_bytes()
+        synced.append((name, path.read_bytes()))
 
     monkeypatch.setattr(os, "fsync", watched)
     before = b""

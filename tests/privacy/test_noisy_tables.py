@@ -5,6 +5,7 @@ Statistical tests state their false-alarm rate; their seeds are fixed.
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -234,3 +235,20 @@ def test_a_transcript_has_the_noise_of_every_table_and_one_entry_for_all():
     squares = float(sum((z**2).sum() for z in numbers))
     low, high = chi2.ppf([5e-5, 1 - 5e-5], 6000)
     assert low < squares < high
+
+
+@pytest.mark.parametrize("tables", [2, 3, 5, 7])
+def test_multipliers_keep_their_norm_exactly_whatever_floats_do(tables):
+    """S / z just below sqrt(Q) times a whole number, where a product of floats may reach it."""
+    question = Tables([Table(WHOLE, (1,))] * tables)
+    for whole in range(2, 400):
+        scale = math.nextafter(math.sqrt(tables) * whole, 0)
+        copies = question.multipliers(scale).tolist()
+        assert sum(one**2 for one in copies) <= Fraction(scale) ** 2
+
+
+def test_tables_are_refused_where_one_would_not_be_counted_at_all():
+    question, shape = Tables([Table(WHOLE, (1, 1, 1))] * 4), PublicShape(WHOLE, AXES, Person())
+    question.check(shape, 2.0 + 1e-6)
+    with pytest.raises(BudgetError, match="say nothing"):
+        question.check(shape, 2.0 - 1e-6)

@@ -1,6 +1,7 @@
 """What arithmetic may lose on the grid of losses, against integers and against 50 digits."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -205,6 +206,61 @@ def test_a_chance_scales_the_error_and_the_norm():
     mixed = one.repeated(5).with_chance(0.25, INTERVAL)
     assert mixed.error == pytest.approx(one.repeated(5).error / 4, rel=1e-3)
     first, floats, _ = probabilities(mixed.masses[0])
-    assert np.linalg.norm(floats) <= mixed.norm
+    assert np.linalg.norm(floats) <= mixed.norm == pytest.approx(0.75 + one.norm / 4)
     assert floats[-first] >= 0.75
     assert math.isclose(one.with_chance(1.0, INTERVAL).error, one.error)
+
+
+def test_two_directions_have_the_larger_error_and_norm_of_both():
+    sizes, chances, z = [0.0, 1.0], [0.7, 0.3], 0.8
+    made = pld.of_mixture(sizes, chances, z, False, INTERVAL)
+    pair = pld._Pair(np.array(sizes) / z, np.array(chances), False)
+    (low, high), error = pair.range, pair.error(INTERVAL)
+    ways = [
+        pld._dots(lambda x, s=sign: pair.divergences(s, x), error, *ends, INTERVAL)
+        for sign, ends in ((1.0, (low, high)), (-1.0, (-high, -low)))
+    ]
+    assert made.error == max(way.error for way in ways) > min(way.error for way in ways)
+    assert made.norm == max(way.norm for way in ways) > min(way.norm for way in ways)
+
+
+def test_what_stands_beside_what_makes_no_difference():
+    """One direction for both beside two, and a narrow distribution beside a wide one."""
+    wide = tally([LaplaceCounts(1.0, "")], "add-remove")
+    one = pld.symmetric(wide.closed, wide.closed_error, INTERVAL)
+    two = SampledPair.of(GaussianSum(2.0, "", rate=0.3), "add-remove").distribution(INTERVAL)
+    assert len(one.masses) < len(two.masses)
+    assert one.norm != two.norm
+    first, second = one.beside(two), two.beside(one)
+    assert len(first.masses) == len(second.masses) == 2
+    assert first.norm == second.norm == min(one.norm, two.norm)
+    assert first.error == pytest.approx(second.error, rel=1e-12)
+    length = sum(max(masses.size for masses in each.masses) for each in (one, two))
+    lost = pld._lost_by_transforms(2, length, max(one.norm, two.norm))
+    assert first.error == pytest.approx(one.error + two.error + lost, rel=1e-12)
+    assert first.delta(0.5) == pytest.approx(second.delta(0.5), rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "length", "norm"), [(1, 1, 1.0), (5, 1000, 0.3)])
+def test_what_transforms_lose_is_that_of_the_proof(k, length, norm):
+    """(k + 1) (20 u log2 n + 8 u) sqrt(n) nu and 1 % more, n a quarter longer and at least 2."""
+    n, u = max(1.25 * length, 2.0), 2.0**-53
+    most = 1.01 * (k + 1) * (20 * u * math.log2(n) + 8 * u) * math.sqrt(n) * norm
+    assert pld._lost_by_transforms(k, length, norm) == pytest.approx(most, rel=1e-12)
+
+
+def test_what_the_dots_lose_is_that_of_the_proof():
+    """The sum over masses, one by one: 4 u (|d_i - d_{i-1}| / (e^h - 1) + |d_{i-1}|), with those
+    at the ends, 2 u |d| / (e^h - 1) where values more than halve, and 8 u."""
+    values, h, u = [0.9, 0.8, 0.75, 0.3, 0.29, 0.1, 0.05], 0.1, 2.0**-53
+    made = pld._dots(lambda epsilons: np.array(values), 1e-17, 0.0, 0.6, h)
+    d, growth = np.diff(values), math.expm1(h)
+    lost = 0.0
+    for before, after in pairwise(d):
+        lost += 4 * (abs(after - before) / growth + abs(before))
+    lost += 4 * (abs(1 - values[0] + d[0] / growth) + abs(d[0]) / growth)
+    lost += 4 * (abs(d[-1]) / (1 - math.exp(-h)) + abs(d[-1]) / growth + abs(d[-1]))
+    lost += sum(2 * (a - b) / growth for a, b in pairwise(values) if b < a / 2)
+    assert made.error == pytest.approx(1e-17 + (lost + 8) * u * (1 + 1e-6), rel=1e-9)
+    _, floats, _ = probabilities(made.masses[0])
+    assert made.norm == pytest.approx(np.linalg.norm(floats) * (1 + 1e-6), rel=1e-9)

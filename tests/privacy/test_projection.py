@@ -115,3 +115,8 @@ def test_a_watcher_knows_what_a_record_adds_to_a_projected_answer(asked, snapsho
 
 def _places(points, parameters):
     return points + parameters
+
+
+def test_a_cell_is_numbered_by_its_places_the_first_feature_slowest():
+    points = np.array([[0.0, 0.0, 0.9], [0.49, 0.99, 0.1], [0.5, 0.34, 0.0], [1.0, 1.0, 1.0]])
+    assert cell_of(np.float32(points), (2, 3, 1)).tolist() == [0, 2, 4, 5]

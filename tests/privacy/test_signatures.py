@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -256,3 +257,17 @@ def test_reading_and_verifying_without_a_key_need_no_package(signed, tmp_path, m
     assert pt.load(tmp_path / "m").verify() > 0
     with pytest.raises(InputError, match=r"pip install 'privtraj\[sign\]'"):
         pt.load(tmp_path / "m").verify(tmp_path / "key.pub")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the names of open files in /proc")
+def test_keys_are_on_the_disk_before_they_are_used(tmp_path, monkeypatch):
+    synced = []
+
+    def watched(file):
+        path = Path(os.readlink(f"/proc/self/fd/{file}"))
+        assert path.read_bytes()
+        synced.append(path.name)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    signatures.new_key(tmp_path / "key")
+    assert synced == ["key", "key.pub"]

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from privtraj.base.errors import InputError
+from reproduce.registry import reproduce
+from reproduce.result import Options
 from reproduce.strokes import strokes
 
 
@@ -70,3 +72,18 @@ def test_stroke_directory_mistakes(sequences, tmp_path):
     (tmp_path / "bad.npz").write_text("no archive")
     with pytest.raises(InputError, match=r"cannot be read as an \.npz"):
         strokes(tmp_path / "bad.npz", 6)
+
+
+def test_two_ways_to_draw_an_eight_are_told_apart(tmp_path):
+    """Forty writers go round one way and twenty the other; a file without eights is no failure."""
+    turn = np.linspace(0, 2 * np.pi, 15)
+    one = np.stack([0.5 + 0.2 * np.sin(2 * turn), 0.5 + 0.4 * np.cos(turn)], axis=1)
+    rng = np.random.default_rng(0)
+    paths = np.concatenate([np.tile(one, (40, 1, 1)), np.tile(one[::-1] * [1, 0.8], (20, 1, 1))])
+    np.savez(tmp_path / "eights.npz", d8_T15=paths + rng.normal(0, 0.01, paths.shape))
+    np.savez(tmp_path / "others.npz", d3_T15=paths)
+    found = reproduce("fig-eights", Options(tmp_path / "eights.npz"))
+    assert [row["writers"] for row in found.rows] == [40, 20]
+    assert list(found.figures) == ["fig-eights"]
+    lacking = reproduce("fig-eights", Options(tmp_path / "others.npz"))
+    assert "has no strokes of digit 8" in lacking.text

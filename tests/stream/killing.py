@@ -4,6 +4,8 @@ import os
 import sys
 import warnings
 
+READING = ("strict_json", "bounded", "_object", "_number")  # many lines that change nothing
+
 
 def killed_at(number, call, files):
     """Run the call in a child that ends at once at the line of that number, counted over all that
@@ -20,7 +22,7 @@ def killed_at(number, call, files):
 
     def trace(frame, event, _):
         nonlocal passed
-        if not frame.f_code.co_filename.endswith(files):
+        if not frame.f_code.co_filename.endswith(files) or frame.f_code.co_name in READING:
             return None
         if event == "line":
             passed += 1

@@ -124,8 +124,9 @@ def check(
     """
     public = PublicInputs.declared(**declared)
     dialect, person, where = public.dialect, public.person, public.domain
-    tally = TableTally(public, person, where, dialect)
-    for block in _blocks(source, query, tally, dialect, row_by_row):
+    tally = TableTally(public, person, where, dialect, ranges_only)
+    counted = ranges_only and where is None and _in_database(source, query, tally, row_by_row)
+    for block in () if counted else _blocks(source, query, tally, dialect, row_by_row):
         tally.add(block)
     files, guess, read, others = _files(source), None, [], {}
     is_csv = bool(files) and detection.is_csv(files[0])
@@ -175,6 +176,23 @@ def _blocks(
     else:
         for batch in remote.batches():
             yield pa.Table.from_batches([batch])
+
+
+def _in_database(source: Any, query: str | None, tally: TableTally, row_by_row: bool) -> bool:
+    """Whether the database that holds the records has counted what tells a wrong range."""
+    public = tally.public
+    kinds = public.cell_kinds
+    remote = sql.remote_table(
+        source, query, list(kinds), kinds, public.dialect, row_by_row=row_by_row
+    )
+    if remote is None:
+        return False
+    from privtraj.data import sql_rows  # which needs Ibis
+
+    counted = sql_rows.range_counts(remote, public)
+    if counted is not None:
+        tally.take(counted)
+    return counted is not None
 
 
 def how_read(

@@ -450,7 +450,7 @@ def worth_over(
     question: Question, epsilons: Floats, done: Callable[[int], None] = lambda fits: None
 ) -> tuple[Floats, dict[str, Any]]:
     """Worth (stand-ins, k) of fits at epsilons (k,), and what those at the asked one chose."""
-    from privtraj.assess.simulate import StandIn, Yardstick, fewer, simulate
+    from privtraj.assess.simulate import RELEASED, StandIn, Yardstick, drawn, fewer, simulate
 
     measure, each = question.measure, question.records_per_person
     times, worths, chosen = scored_times(question), [], []
@@ -461,10 +461,11 @@ def worth_over(
             recipe = question.recipe.again(epsilon=epsilon)
             recipe, people = fewer(recipe, measure, question.people, each)
             public = question.public_counts
-            fit = simulate(recipe, crowd, people, times, seed=SEED, public_counts=public)
-            worths.append(yardstick.worth(yardstick.error(list(fit.people.swapaxes(0, 1)))))
+            fit = simulate(recipe, crowd, people, seed=SEED, public_counts=public)
+            clouds = drawn(fit, times, RELEASED, SEED).swapaxes(0, 1)
+            worths.append(yardstick.worth(yardstick.error(list(clouds))))
             if epsilon == question.recipe.epsilon:
-                chosen.append(fit.model.settings)
+                chosen.append(fit.settings)
             done(len(worths))
     ranges: dict[str, Any] = {"measure": measure.name}
     for key in ("cells_per_side", "particles", "steps", "windows"):

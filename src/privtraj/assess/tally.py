@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Mask
@@ -213,6 +212,8 @@ def row_hashes(rows: int, columns: Iterable[NDArray[np.float64] | Hashes]) -> Ha
 
     A zero has one sign only, and what is missing one NaN.
     """
+    import pandas as pd
+
     made = {k: x if x.dtype == np.uint64 else x + 0.0 for k, x in enumerate(columns)}
     frame = pd.DataFrame(made or {0: np.zeros(rows)}, index=range(rows))
     frame = frame.where(frame.notna(), np.nan)
@@ -222,6 +223,8 @@ def row_hashes(rows: int, columns: Iterable[NDArray[np.float64] | Hashes]) -> Ha
 
 def text_hashes(texts: Iterable[object]) -> Hashes:
     """(k,) of things that differ if they read differently."""
+    import pandas as pd
+
     hashes: Hashes = pd.util.hash_array(np.array([str(text) for text in texts], dtype=object))
     return hashes
 
@@ -232,12 +235,20 @@ class TableTally:
     time, columns: counts of the time, and of the declared columns by name.  people: how often each
     has a record; unidentified: records that do not say whose they are.
     refused: sentences about columns of which nothing can be counted, as a fit says them.
+    ranges_only: who has a record, and whether rows are equal, is not looked at.
     """
 
     def __init__(
-        self, public: PublicInputs, person: str | None, domain: Domain | None, dialect: Dialect
+        self,
+        public: PublicInputs,
+        person: str | None,
+        domain: Domain | None,
+        dialect: Dialect,
+        ranges_only: bool = False,
     ) -> None:
+        person = None if ranges_only else person
         self.public, self.person, self.domain = public, person, domain
+        self.ranges_only = ranges_only
         self.time = ColumnTally(None, public, dialect)
         self.columns = {one.name: ColumnTally(one, public, dialect) for one in public.asked}
         self.people = None if person is None else Repeats()
@@ -258,7 +269,8 @@ class TableTally:
             whose = table.column(self.person)
             who = self._unless_refused(self.person, partial(self._identified, whose))
         hashed = [cells.values for cells in found.values()]
-        self.rows.add(row_hashes(n, hashed if who is None else [*hashed, who]))
+        if not self.ranges_only:
+            self.rows.add(row_hashes(n, hashed if who is None else [*hashed, who]))
         absent, infinite = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         for name, cells in found.items():
             infinite |= np.isinf(cells.values)
@@ -271,6 +283,15 @@ class TableTally:
             places = places[np.isfinite(places).all(axis=1)]
             self.placed += len(places)
             self.outside_domain += int((~self.domain.inside(places)).sum())
+
+    def take(self, counted: dict[str, dict[str, int]]) -> None:
+        """The counts of `sql_rows.range_counts` in place of the records."""
+        self.records = counted[self.time.name].pop("records")
+        for name, counts in counted.items():
+            one = self.time if name == self.time.name else self.columns[name]
+            one.counts |= {k: counts.pop(k) for k in set(counts) & set(one.counts)}
+        times, near = len(self.public.axis.times), counted[self.time.name]
+        self.time.parts = np.array([near.get(str(k), 0) for k in range(times)])
 
     def _unless_refused(self, name: str, read: Callable[[], Read]) -> Read | None:
         """What is read of a column; None, now and from now on, where its type is refused."""

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from privtraj.base.files import write_text
 PLAINLY_WRONG = 3  # a range, as a look at the records or at what was released says
 INTERRUPTED = 130
 UNREAD = 141
+LINE_EVERY = 5.0  # seconds
 
 
 @dataclass
@@ -33,26 +35,39 @@ class Console:
     json: bool = False
     written: list[Path] = field(default_factory=list)
     remains: str = ""  # what an interruption does not undo
+    alone: bool = False  # whether the process is this command's own
     _line: bool = False  # whether the last line on stderr is a progress line
+    _ended: threading.Event = field(default_factory=threading.Event)  # no more lines of progress
 
     def progress(self, label: str) -> Callable[[int, int], None]:
-        """A bar on stderr that the returned function moves; nothing unless a person looks on."""
-        begun = 0.0
+        """A bar on stderr that the returned function moves, until the next one or the result; a
+        line every `LINE_EVERY` seconds where nobody looks on."""
+        begun, state, left = 0.0, "preparing", ""
+        started, looked_on = time.monotonic(), sys.stderr.isatty()
+        self._ended.set()
+        self._ended = ended = threading.Event()
+
+        def lines() -> None:
+            while not ended.wait(LINE_EVERY):
+                seconds = time.monotonic() - started
+                self._say(f"{label}: {state}{left}, for {seconds:.0f} s so far")
 
         def show(done: int, total: int) -> None:
-            nonlocal begun
-            if self.quiet or not sys.stderr.isatty():
-                return
+            nonlocal begun, state, left
             if done == 1:  # what came before was compiling, which says nothing about the rest
                 begun = time.monotonic()
-            filled = 30 * done // max(total, 1)
-            bar = "#" * filled + "." * (30 - filled)
             state = f"{done}/{total}" if done else "preparing"
             left = remaining(time.monotonic() - begun, done, total)
+            if self.quiet or not looked_on:
+                return
+            filled = 30 * done // max(total, 1)
+            bar = "#" * filled + "." * (30 - filled)
             self._line = done < total
             end = "" if self._line else "\n"
             print(f"\r{label} [{bar}] {state}{left:<22}", end=end, file=sys.stderr, flush=True)
 
+        if not (self.quiet or looked_on):
+            threading.Thread(target=lines, daemon=True).start()
         show(0, 1)
         return show
 
@@ -72,10 +87,12 @@ class Console:
 
     def result(self, values: dict[str, Any], text: str) -> None:
         """The result on stdout: one JSON object, or text."""
+        self._ended.set()
         print(json.dumps(values, allow_nan=False) if self.json else printable(text))
 
     def fail(self, sentence: str, code: int = 2) -> int:
         """The one sentence about what went wrong; returns the exit code."""
+        self._ended.set()
         kept = ", ".join(str(path) for path in self.written)
         kept = f" (written before that, and complete: {kept})" if kept else ""
         self._say(f"error: {sentence.removesuffix('.')}{kept}")

@@ -8,6 +8,7 @@ so that help answers at once.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,15 +17,18 @@ from privtraj.cli import console, demo, fit, prepare, results, trust, watch
 
 COMMANDS = (
     demo.demo,
-    *(prepare.init, prepare.plan, prepare.check, fit.fit, fit.extend),
-    *(results.report, results.sample, results.evaluate),
+    *(prepare.init, prepare.plan, prepare.check, fit.fit, fit.extend, watch.watch),
+    *(results.report, results.sample, results.ask, results.evaluate),
     *(trust.sign, trust.verify, trust.ledger, watch.people, trust.dossier, trust.audit),
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
-    code, user = 0, console.Console()
+    code, user = 0, console.Console(alone=argv is None)
+    if user.alone:  # POT would load JAX, and whatever else it finds, for arrays that nobody has
+        for backend in ("JAX", "PYTORCH", "TENSORFLOW", "CUPY"):
+            os.environ.setdefault(f"POT_BACKEND_DISABLE_{backend}", "1")
     try:
         with console.notes(user):
             parser = full_parser()

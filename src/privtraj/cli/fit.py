@@ -6,6 +6,7 @@ import argparse
 import shlex
 from argparse import SUPPRESS
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from privtraj.synthesizer import TrajectorySynthesizer
 
 # fmt: off
-_FILES = (
+FILES = (
     Option("config", FILE,
            "TOML file with any of these options; those on the command line win"),
     Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
 )
-_LOOKS = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
+LOOKS = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
     Option("yes", BOOLEAN, "go on where a range looks plainly wrong"),
 )
 # fmt: on
@@ -62,8 +63,8 @@ def settled(args: argparse.Namespace) -> argparse.Namespace:
 
 
 @shared.command(
-    Group("configuration", _FILES, "all of the options below, in a file"),
-    Group("before anything is spent", _LOOKS, "a look that only you may see"),
+    Group("configuration", FILES, "all of the options below, in a file"),
+    Group("before anything is spent", LOOKS, "a look that only you may see"),
     *GROUPS,
     *_OLD,
     configured=True,
@@ -99,7 +100,7 @@ def fit(args: argparse.Namespace, console: Console) -> int:
     if groups:
         kept = "\n  ".join(["Values of categories, by the noise:", *sentences(groups)])
         text = f"{kept}\n\n{text}"
-    if (ledger := _ledger(args)) is not None:
+    if (ledger := ledger_of(args)) is not None:
         text += f"\n\n{ledger.describe()}"
     out = shlex.quote(str(args.out))
     text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
@@ -112,8 +113,11 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     """The model, saved with all that was asked for, and what to say about it."""
     from privtraj.data.snapshots import Snapshots
 
+    if Path(args.data or "").is_file():
+        shared.spare_pandas(console, args.data)
     synthesizer = _prepared(args)
     note(args, synthesizer, console)
+    console.progress("reading the table")
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
     measure = synthesizer.checked_for(snapshots)
     if not args.yes:
@@ -125,8 +129,8 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         console.note(f"{measure.name} are computed on {devices}")
     if args.ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
-    file, people, show = _ledger(args), people_of(args), console.progress("fitting")
-    known = {"new_people": args.new_people, "people": people, "declared": _declared(args)}
+    file, people, show = ledger_of(args), people_of(args), console.progress("fitting")
+    known = {"new_people": args.new_people, "people": people, "declared": declared_of(args)}
     model = synthesizer.fit(snapshots, ledger=file, progress=show, **known)
     if people is not None and people.seen:
         console.note(people.seen)
@@ -146,7 +150,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
         text = config.text(vars(args), args.write_config)
         values["config"] = console.write(text, args.write_config, args.force)
         shared.note_left_out(args.data, args.write_config, "on the command line", console)
-    if (ledger := _ledger(args)) is not None:
+    if (ledger := ledger_of(args)) is not None:
         values["ledger"] = ledger.summary()
     return model, values
 
@@ -154,7 +158,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 # fmt: off
 _READ = ("person", "query", "row_by_row", "csv", "one_per_person", "records_per_person",
          "same_person", "missing")
-_EXTEND = (
+EXTEND = (
     Option("past", one_of("keep", "revise"), default="keep", about=
            "what was published: keep it to the bit, or let the new people improve it (revise)"),
     *(changed(name, needed="", otherwise="those of the fit") for name in ("epsilon", "delta")),
@@ -167,8 +171,8 @@ _KEPT = (*_READ, *(option.name for option in LEDGER))
     MODEL,
     *(changed(name) for name in ("data", "time_range", "bins", "bin_times")),
     Group("reading", tuple(OPTIONS[name] for name in _READ), "columns are those of the model"),
-    replace(_FILES[0], about="configuration of the fit: how to read, and the ledger, are its own"),
-    Group("privacy", (*_EXTEND, OPTIONS["seed"], OPTIONS["not_private"])),
+    replace(FILES[0], about="configuration of the fit: how to read, and the ledger, are its own"),
+    Group("privacy", (*EXTEND, OPTIONS["seed"], OPTIONS["not_private"])),
     Group("ledger", LEDGER),
     Group("declared", DECLARED),
     Group(
@@ -204,8 +208,10 @@ def extend(args: argparse.Namespace, console: Console) -> None:
             "recorded, as the model knows its own times only"
         )
     writes = {"out": (".privtraj",), "certificate": (".json",)}
-    shared.check_files(args, "model", "data", "ledger", "config", **writes)
-    ledger, model = _ledger(args), shared.load_model(args.model, "extended model", console)
+    reads = ("model", "data", "ledger", "config", "people", "people_key")
+    shared.check_files(args, *reads, **writes)
+    ledger, people = ledger_of(args), people_of(args)
+    model = shared.load_model(args.model, "extended model", console)
     from privtraj.stream.extend import snapshots_of
 
     bins = args.bins if args.bin_times is None else args.bin_times
@@ -215,8 +221,10 @@ def extend(args: argparse.Namespace, console: Console) -> None:
     if ledger is not None:
         console.remains = ", but what was reserved in the ledger counts"
     named = ("past", "new_people", "epsilon", "delta", "seed")
-    how = {name: getattr(args, name) for name in named}
-    grown = model.extend(snapshots, ledger=ledger, declared=_declared(args) or None, **how)
+    how = {"ledger": ledger, "people": people, **{name: getattr(args, name) for name in named}}
+    grown = model.extend(snapshots, declared=declared_of(args) or None, **how)
+    if people is not None and people.seen:
+        console.note(people.seen)
     grown.save(args.out, force=args.force, not_private=args.not_private)
     values: dict[str, Any] = {"command": "extend", "model": console.wrote(args.out)}
     if args.certificate is not None:
@@ -241,7 +249,7 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
     check_table(args)
     shared.require(vars(args), "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
-    check_declared(_declared(args))
+    check_declared(declared_of(args))
     if args.seed is not None and not args.not_private:
         raise InputError(
             "--seed makes the noise predictable, and the model not private: leave it out, or add "
@@ -257,7 +265,7 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
         raise InputError(
             "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
         )
-    _ledger(args)  # its caps are checked before anything is read
+    ledger_of(args)  # its caps are checked before anything is read
     people_of(args)
     writes = {"out": (".privtraj",), "certificate": (".json",), "write_config": config.SUFFIXES}
     shared.check_files(args, "data", "ledger", "config", "people", "people_key", **writes)
@@ -283,12 +291,12 @@ def check_table(args: argparse.Namespace) -> None:
         )
 
 
-def _declared(args: argparse.Namespace) -> dict[str, str]:
+def declared_of(args: argparse.Namespace) -> dict[str, str]:
     said = {option.name: getattr(args, option.name) for option in DECLARED}
     return {name: words for name, words in said.items() if words is not None}
 
 
-def _ledger(args: argparse.Namespace) -> LedgerFile | None:
+def ledger_of(args: argparse.Namespace) -> LedgerFile | None:
     if args.ledger is None:
         return None
     from privtraj.privacy.ledger_file import LedgerFile

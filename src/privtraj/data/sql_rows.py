@@ -24,7 +24,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import Any
@@ -47,6 +47,7 @@ from privtraj.columns.kinds import (
     Flag,
     Integer,
     LogNumber,
+    Number,
     of_tables,
 )
 from privtraj.data import arrow, records
@@ -229,6 +230,56 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
 
     several = (people_of, repeated, whose, in_memory)
     return SqlRows(kept, unit, public.columns, datetime, count, *several)
+
+
+def range_counts(remote: RemoteTable, public: PublicInputs) -> dict[str, dict[str, int]] | None:
+    """How many records are known and on which side of what is declared, by the name of a column,
+    and of the time also how many are nearest to each time of interest; nothing else comes back.
+
+    None where a database is not known to count as it is done in memory.
+    """
+    table, axis, asked = remote.table, public.axis, public.asked
+    if not all(_reads_dates(table, column) for column in asked):
+        return None
+    values = _values_of(table, public, axis.datetime)
+    for k, column in enumerate(asked):
+        if isinstance(column, Category):  # as if nothing stood for what is missing or undeclared
+            values[f"y{k}"] = _level(values[f"c{k}"], replace(column, other=None, missing=False))
+    kept = table.select(**{name: values[name] for name in values if name[0] in "ty"})
+    t, (first, last) = kept["t"], axis.range.tolist()
+    sides = (
+        {"below": t < _double(first), "above": t > _double(last)}
+        if not axis.datetime
+        else {
+            "below": ~_later(t, math.nextafter(first, -math.inf)),
+            "above": _later(t, last),
+        }
+    )
+    tests = {
+        public.time_name: {"records": t.isnull() | t.notnull(), "known": ~_missing(t), **sides}
+    }
+    for k, column in enumerate(asked):
+        y = kept[f"y{k}"]
+        tests[column.name] = {"known": ~_missing(y)}
+        if isinstance(column, Category):
+            tests[column.name]["undeclared"] = _undeclared(y)
+        elif isinstance(column, Number):
+            tests[column.name] |= {
+                "below": y < _double(column.low),
+                "above": y > _double(column.high),
+            }
+    called = [(name, fault) for name in tests for fault in tests[name]]
+    asking = {f"n{k}": kept.count(where=tests[n][f]) for k, (n, f) in enumerate(called)}
+    found: dict[str, dict[str, int]] = {name: {} for name in tests}
+    for (name, fault), many in zip(
+        called, _one(remote.with_table(kept.aggregate(**asking))).values(), strict=True
+    ):
+        found[name][fault] = many
+    place = _slab(t, Slabs.around(axis.times), axis.datetime)
+    nearest = kept.filter(~_missing(t)).group_by(place=place).aggregate(n=lambda rows: rows.count())
+    for places, n in _batches(remote.with_table(nearest)):
+        found[public.time_name] |= dict(zip(map(str, places), n.tolist(), strict=True))
+    return found
 
 
 # Checks ---------------------------------------------------------------------------------------

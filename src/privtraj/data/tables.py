@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
-from pyarrow import dataset
 from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
 from privtraj.base.errors import InputError, Said, first_few, listed
@@ -141,11 +140,11 @@ class Reader:
 
 
 class ArrowReader(Reader, format="arrow"):
-    _format = "ipc"
-
     @cached_property
     def _data(self) -> Any:
-        return dataset.dataset(str(self.path), format=self._format)
+        from pyarrow import dataset  # which loads pandas
+
+        return dataset.dataset(str(self.path), format="ipc")
 
     def schema(self) -> pa.Schema:
         return self._data.schema
@@ -155,8 +154,19 @@ class ArrowReader(Reader, format="arrow"):
         return self._data.to_table(columns=names).rename_columns(columns)
 
 
-class ParquetReader(ArrowReader, format="parquet"):
-    _format = "parquet"
+class ParquetReader(Reader, format="parquet"):
+    @cached_property
+    def _data(self) -> Any:
+        from pyarrow.parquet import ParquetFile
+
+        return ParquetFile(self.path)
+
+    def schema(self) -> pa.Schema:
+        return self._data.schema_arrow
+
+    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
+        names = list(self.check(columns).values())
+        return self._data.read(names).select(names).rename_columns(columns)
 
 
 class H5adReader(Reader, format="h5ad"):

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
 
 from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, total_variance, with_constant_shares
 from privtraj.base.space import fold
 from privtraj.domain.domain import Plot
-from privtraj.motion.couplings import Couplings, Discrete, Transition, least_cost
+from privtraj.motion.couplings import Couplings, Discrete, Transition, least_cost, sparse
 from privtraj.motion.curves import Carrier, Curves, Places
 from privtraj.motion.process import Interpolation
 from privtraj.motion.states import Parts
+
+if TYPE_CHECKING:
+    from scipy.sparse import coo_array
 
 
 def parts_of(plot: Plot, particles: Floats) -> Ints:
@@ -76,7 +77,7 @@ def couplings_inside(
             columns.append(j[plan.col])
             masses.append(weights[k, i].sum() * plan.data)
         row, column, mass = (np.concatenate(each) for each in (rows, columns, masses))
-        transitions.append(Transition(coo_array((mass, (row, column)), shape=2 * part[k].shape)))
+        transitions.append(Transition(sparse((mass, (row, column)), shape=2 * part[k].shape)))
     widest = int(np.argmax(list(map(total_variance, particles, weights))))
     return Couplings(weights, transitions, 0.0, widest)
 
@@ -101,8 +102,10 @@ def _shortest(plot: Plot, x: Floats, y: Floats, a: Floats, b: Floats, rest: Floa
 def _plan(a: Floats, b: Floats, cost: Floats) -> coo_array:
     """The coupling of least cost (n, m); of equal weights a matching, which is found faster."""
     if len(a) == len(b) and np.ptp(a) == np.ptp(b) == 0:
+        from scipy.optimize import linear_sum_assignment
+
         row, column = linear_sum_assignment(cost)
-        return coo_array((np.full(len(a), 1 / len(a)), (row, column)), shape=cost.shape)
+        return sparse((np.full(len(a), 1 / len(a)), (row, column)), shape=cost.shape)
     return least_cost(a / a.sum(), b / b.sum(), cost)
 
 

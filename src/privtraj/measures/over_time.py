@@ -64,7 +64,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from privtraj.base.arrays import Floats, Ints, Mask, systematic, total_variance
 from privtraj.base.space import hat_functions
@@ -145,6 +144,8 @@ def time_average(
     size = people / people.mean()
     steps = np.diff(np.eye(len(people)), axis=0)
     form = steps.T @ (steps / np.maximum(gaps / gaps.mean(), SHORTEST_GAP)[:, None])
+    from scipy.linalg import eigh
+
     rates, modes = eigh(form, np.diag(size**2))
     found = modes.T @ (size[:, None] * counts)  # modes of c_t / size_t, weighed by l_t
     level = found[0] / np.sqrt((size**2).sum()) * np.sign(modes[0, 0])

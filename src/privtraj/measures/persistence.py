@@ -31,7 +31,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import is_number
@@ -131,6 +130,8 @@ def lag_edges(count: int = LAG_BINS) -> Floats:
 
 def thresholds(particles: Floats, weights: Floats, bandwidth: Floats) -> Floats:
     """(T, d, 2) where marginals are cut into thirds; arguments as in `Marginals`."""
+    from scipy.special import ndtr
+
     places, weights = particles[:, :, :, None], weights[:, :, None, None]
     width = np.maximum(bandwidth, 1e-9)[:, None, None, None]
     reach = 10 * width[:, 0]
@@ -328,6 +329,8 @@ def _table_of_kinds(middle: float) -> Floats:
         same = 2 P(X > a, Y > a),   opposite = 2 P(X > a, Y < -a),
     each t times a mean over X of the upper third, of Phi; the others follow from m.
     """
+    from scipy.special import ndtr, ndtri
+
     rho, tail = _CORRELATIONS[1:-1], (1 - middle) / 2
     a, x = -ndtri(tail), -ndtri((np.arange(256) + 0.5) / 256 * tail)
     spread = np.sqrt(1 - rho**2)[:, None]

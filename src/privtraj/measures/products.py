@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.columns.kinds import Axes
@@ -116,7 +115,7 @@ def fitted(problem: Problem, axes: Axes, rng: np.random.Generator) -> list[Singl
     for k in range(STEPS):
         rate = LEARNING_RATE * min(1.0, 2 * (1 - k / STEPS) + 0.02)
         first, second = 1 - 0.9 ** (k + 1), 1 - 0.99 ** (k + 1)
-        q = [softmax(one, axis=-1) for one in logits]
+        q = [_softmax(one) for one in logits]
         found = slopes(q, problem, members)
         for x, m, v, p, slope in zip(logits, means, squares, q, found, strict=True):
             slope = p * (slope - (p * slope).sum(axis=-1, keepdims=True))
@@ -125,7 +124,7 @@ def fitted(problem: Problem, axes: Axes, rng: np.random.Generator) -> list[Singl
             x -= (
                 np.float32(rate / first) * m / (np.sqrt(v / np.float32(second)) + np.float32(1e-12))
             )
-    return [softmax(one, axis=-1) for one in logits]
+    return [_softmax(one) for one in logits]
 
 
 def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> list[Singles]:
@@ -137,7 +136,8 @@ def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> list[S
     together = np.concatenate(parts, axis=-1)
     tables = (np.swapaxes(together, 1, 2) @ together) * each
     by_part = np.zeros(problem.parts.shares.shape, np.float32)
-    np.add.at(by_part, problem.part_of_window, tables)
+    for part, table in zip(problem.part_of_window, tables, strict=True):
+        by_part[part] += table
     slope = problem.parts.slope(by_part)[problem.part_of_window]
     slope = slope + problem.pairs.slope(tables.sum(axis=0))
     of_groups = together @ (slope + np.swapaxes(slope, 1, 2))
@@ -162,6 +162,12 @@ def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> list[S
             mine += moving * _slope_of_motion(p, problem.cuts[j].near)
         made.append(mine)
     return made
+
+
+def _softmax(logits: Singles) -> Singles:
+    q = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    q /= q.sum(axis=-1, keepdims=True)
+    return q
 
 
 def _slope_of_motion(q: Singles, near: bool) -> Singles:

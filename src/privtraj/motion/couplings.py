@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
 
 from privtraj.base.arrays import LEAST_WEIGHT, Floats, Ints, Singles, systematic, total_variance
 from privtraj.motion.process import Reference
+
+if TYPE_CHECKING:
+    from scipy.sparse import coo_array
 
 CouplingName = Literal["entropic", "exact"]
 
@@ -168,12 +170,19 @@ def couple(
     return replace(couplings, transitions=couplings.matrices) if few else couplings
 
 
+def sparse(*entries: Any, **shape: Any) -> coo_array:
+    """A matrix of few entries; SciPy is loaded where one is made."""
+    from scipy.sparse import coo_array
+
+    return coo_array(*entries, **shape)
+
+
 def least_cost(a: Floats, b: Floats, cost: Floats) -> coo_array:
     """The coupling of a (m,) and b (n,) of least cost (m, n): at most m + n - 1 of its entries are
     not zero."""
     import ot
 
-    return coo_array(ot.emd(a, b, cost, numItermax=_PIVOTS))
+    return sparse(ot.emd(a, b, cost, numItermax=_PIVOTS))
 
 
 def _exact(x: Floats, y: Floats, a: Floats, b: Floats, groups: tuple[Ints, ...] = ()) -> coo_array:
@@ -193,9 +202,9 @@ def _exact(x: Floats, y: Floats, a: Floats, b: Floats, groups: tuple[Ints, ...] 
             columns.append(j[part.col])
             masses.append(a[i].sum() * part.data)
     if not rows:
-        return coo_array((len(a), len(b)))
+        return sparse((len(a), len(b)))
     row, column, mass = (np.concatenate(each) for each in (rows, columns, masses))
-    return coo_array((mass, (row, column)), shape=(len(a), len(b)))
+    return sparse((mass, (row, column)), shape=(len(a), len(b)))
 
 
 def _repaired(
@@ -220,7 +229,7 @@ def _repaired(
     missing = np.maximum(b - columns * scale, 0.0)
     matched = _matched(rows, missing, x, y, groups)
     shares = matched.data / a[matched.row]
-    extra = coo_array((shares, (matched.row, matched.col)), shape=matrix.shape)
+    extra = sparse((shares, (matched.row, matched.col)), shape=matrix.shape)
     return Transition(extra, soft, scale, groups), float(np.abs(columns - b).sum())
 
 
@@ -234,16 +243,16 @@ def _matched(
     total, missed = rows.sum(), columns.sum()
     shape = len(rows), len(columns)
     if total == 0 or missed == 0:
-        return coo_array(shape)
+        return sparse(shape)
     columns = columns * (total / missed)
     if groups:
         part = _exact(x, y, rows / total, columns / total, groups)
-        return coo_array((total * part.data, (part.row, part.col)), shape=shape)
+        return sparse((total * part.data, (part.row, part.col)), shape=shape)
     if total <= _REPAIR:
         return _in_order(rows, columns)
     i, j = np.flatnonzero(rows), np.flatnonzero(columns)
     part = _exact(x[i], y[j], rows[i] / total, columns[j] / total)
-    return coo_array((total * part.data, (i[part.row], j[part.col])), shape=shape)
+    return sparse((total * part.data, (i[part.row], j[part.col])), shape=shape)
 
 
 def _in_order(rows: Floats, columns: Floats) -> coo_array:
@@ -252,7 +261,7 @@ def _in_order(rows: Floats, columns: Floats) -> coo_array:
     cuts = np.sort(np.concatenate(ends))
     mass = np.diff(cuts, prepend=0.0)
     i, j = (np.minimum(np.searchsorted(end, cuts - mass / 2), len(end) - 1) for end in ends)
-    return coo_array((mass, (i, j)), shape=(len(rows), len(columns)))
+    return sparse((mass, (i, j)), shape=(len(rows), len(columns)))
 
 
 def _row_stochastic(joint: Singles) -> Singles:

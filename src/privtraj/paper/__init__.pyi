@@ -1,5 +1,10 @@
+from .dynamics import Objective as Objective
+from .dynamics import objective as objective
 from .sampled import SampledSynthesizer as SampledSynthesizer
 from .synthesizer import PaperSynthesizer as PaperSynthesizer
 from .synthesizer import Phase as Phase
 from .synthesizer import TimeSample as TimeSample
 from .synthesizer import WarmStart as WarmStart
+from .trace import AgainstEpsilon as AgainstEpsilon
+from .trace import Trace as Trace
+from .trace import w2_against_epsilon as w2_against_epsilon

@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -251,12 +251,19 @@ class PaperSynthesizer:
         return other
 
     def fit(
-        self, snapshots: Snapshots, *, progress: Progress | None = None, watch: Watch | None = None
+        self,
+        snapshots: Snapshots,
+        *,
+        progress: Progress | None = None,
+        watch: Watch | None = None,
+        trace: Tracer | None = None,
     ) -> TrajectoryModel:
         """Run the phases on these snapshots and return the model, certified at what it cost.
 
         watch: called with the particles (T, m, d) in the unit cube before every step. They are
             released numbers; what is compared with the data, such as the objective, is not.
+        trace: objective, clipped share, temperature and distance to people whom anybody may see, of
+            every step. It takes the place of `watch`.
         """
         self.check()
         snapshots.check_bins("the paper's recipe")
@@ -267,6 +274,8 @@ class PaperSynthesizer:
             )
         if self.times is not None:
             self.times.check(snapshots.n_times)
+        if trace is not None:
+            trace.begin(self, snapshots)
         given: Any = self.public_counts  # one for each time
         if is_number(given):
             given = [given] * snapshots.n_times
@@ -291,6 +300,8 @@ class PaperSynthesizer:
         begin = self._begin(guard, people, snapshots, rng)
         part = self._taking_part(guard, people, rng)
         state = at(begin[part.times], self.sigma / self.side)
+        if trace is not None:
+            trace.people_per_time, watch = part.people, trace
         for phase in self.phases:
             state = self._run(phase, part, state, snapshots, rng, progress, watch)
         public: dict[str, Any] = snapshots.public_inputs()
@@ -320,17 +331,21 @@ class PaperSynthesizer:
         self, guard: Guard, people: Floats, snapshots: Snapshots, rng: np.random.Generator
     ) -> Floats:
         """Particles (T, m, d) in the unit cube."""
-        shape = (guard.n_times, self.m, guard.n_features)
         if isinstance(self.start, WarmStart):
             return self.start.particles(guard, people, self.m, rng)
+        return self.public_start(snapshots, rng)
+
+    def public_start(self, snapshots: Snapshots, rng: np.random.Generator) -> Floats:
+        """Particles (T, m, d) in the unit cube that nobody pays for; "normal" for a warm start."""
+        shape = (snapshots.n_times, self.m, snapshots.n_features)
         if isinstance(self.start, TrajectoryModel):
             seed = int(rng.integers(2**31))
             paths = self.start.sample(self.m, times=snapshots.bin_times, seed=seed).values
             places = encoded(snapshots.columns, np.swapaxes(paths, 0, 1))
             return to_unit(places, snapshots.bounds)
-        if isinstance(self.start, str):
-            if self.start == "uniform":
-                return rng.uniform(size=shape)
+        if self.start == "uniform":
+            return rng.uniform(size=shape)
+        if isinstance(self.start, str | WarmStart):
             return np.asarray(fold(rng.normal(0.5, START_VARIANCE**0.5, size=shape)), np.float64)
         start = encoded(snapshots.columns, np.asarray(self.start, np.float64))
         points = to_unit(start, snapshots.bounds)
@@ -393,6 +408,18 @@ class PaperSynthesizer:
         for name in ("m", "C", "lam", "sigma", "side"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be positive")
+
+
+class Tracer(Protocol):
+    """What follows a run: `privtraj.paper.Trace`. people_per_time: (T,), which it divides by."""
+
+    people_per_time: Floats
+
+    def begin(self, recipe: PaperSynthesizer, snapshots: Snapshots) -> None:
+        """Refuse what does not suit the run, before anything is paid for."""
+
+    def __call__(self, particles: Floats) -> None:
+        """Particles (T, m, d) before a step."""
 
 
 class TakingPart(NamedTuple):

@@ -60,7 +60,6 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError
@@ -256,6 +255,8 @@ class Tally:
 
     def _tail(self, epsilon: float) -> float:
         """Q(loss > epsilon) = (1 - d) sum_L p_L e^{-L} Phi(-(epsilon - L) / mu - mu / 2)."""
+        from scipy.special import ndtr
+
         losses, probabilities, _ = _laplace_losses(self.shifts)
         over = losses - epsilon
         tail = ndtr(over / self.mu - self.mu / 2) if self.mu_squared > 0 else over > 0
@@ -354,6 +355,8 @@ def gaussian_delta(epsilon: float | Floats, mu: float) -> Floats:
     eps = np.asarray(epsilon, dtype=np.float64)
     if mu == 0:
         return np.asarray(-np.expm1(np.minimum(eps, 0.0)))
+    from scipy.special import erfcx, ndtr
+
     size = np.abs(eps)
     with np.errstate(over="ignore"):  # far beyond any tail: exp(-inf) is the right zero
         near, far = mu / 2 - size / mu, mu / 2 + size / mu

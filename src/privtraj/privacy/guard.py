@@ -561,8 +561,10 @@ class Table:
         for axis, of in enumerate(self.groups, start=1):
             if of is not None:
                 shape = (*table.shape[:axis], int(of.max()) + 1, *table.shape[axis + 1 :])
-                fewer = np.zeros(shape, table.dtype)
-                np.add.at(np.moveaxis(fewer, axis, 0), of, np.moveaxis(table, axis, 0))
+                fewer, order = np.zeros(shape, table.dtype), np.argsort(of, kind="stable")
+                there, starts = np.unique(of[order], return_index=True)
+                sums = np.add.reduceat(table.take(order, axis), starts, axis)
+                np.moveaxis(fewer, axis, 0)[there] = np.moveaxis(sums, axis, 0)
                 table = fewer
         return table.reshape(len(counts), -1)
 

@@ -165,6 +165,15 @@ class LedgerFile:
                 )
             self._append(file, book, "fitted", note)
 
+    @property
+    def begun(self) -> bool:
+        """Whether it has a line: not before the first reservation, nor if that was killed."""
+        if not self.path.exists():
+            self._check_whole(())
+            return False
+        with self._opened(os.O_RDONLY, _Book(b"", "add-remove", b"")) as (_, book):
+            return book.size > 0
+
     def summary(self) -> dict[str, Any]:
         """Everything the ledger says, as plain JSON values."""
         with self._opened(os.O_RDONLY) as (_, book):

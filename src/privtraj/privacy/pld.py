@@ -60,7 +60,6 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr
 
 from privtraj.base.arrays import Floats
 
@@ -242,6 +241,8 @@ _Law = tuple[Floats, Floats]  # centres and chances of a mixture of unit normals
 
 def _beyond(law: _Law, x: Floats, sign: float) -> Floats:
     """Probability of what is above x if the sign is 1, below if it is -1."""
+    from scipy.special import ndtr
+
     return sum((p * ndtr(sign * (s - x)) for s, p in zip(*law, strict=True)), np.zeros_like(x))
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 Grade = Literal["good", "look closer", "poor"]
 
-MOST_COUPLED = 2048
-"""Curves up to which couplings are checked: 4,096 of them at five times took 80 s on busy cores."""
 LOST = 5
 """People below which most of the structure at a time is taken to be lost, as a poor worth is."""
 BELOW = 4
@@ -358,8 +356,7 @@ def _fit(model: TrajectoryModel) -> Iterator[Finding]:
         yield judged("noise", noise, ratio=f"{noise:.2g}")
     if heat is not None:
         yield judged("temperature", heat, heat=round_number(f"{heat:.2g}"))
-    # Curves do without couplings, and coupling very many of them takes minutes.
-    if not model.curves or model.particles.shape[1] <= MOST_COUPLED:
+    if not model.curves:  # which do without couplings
         left = model.couplings("entropic").error
         steps = "" if during is None else f", {during:.2g} in the last step"
         yield judged("couplings", max(left, during or 0.0), error=f"{left:.2g}", steps=steps)

@@ -25,7 +25,6 @@ from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number
-from privtraj.measures.gradients import CLIP_QUANTILE
 from privtraj.measures.registry import find
 from privtraj.privacy.certificate import (
     PROTECTS,
@@ -174,6 +173,7 @@ def report(
         "categories": len(data["categories"]),
         "gaps": any(data["lacking"]),
         "ways": ways(shown, model.time_name, model.datetime),
+        "domain": model.domain and model.domain.kind,
         "doubted": any(data["doubt"]),
         "summary": summary(made),
         "checks": made,
@@ -255,9 +255,12 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     keeps = "that they keep their place among the others, or forget it, is an assumption"
     if "persistence" in model.diagnostics:
         keeps = "how fast they forget was measured on people with several records"
-    clipped = (
-        f"{labels.percent(1 - CLIP_QUANTILE)} of the model's own people are shortened, by design"
-    )
+    clipped = []
+    if "noise_over_bandwidth" in model.diagnostics:  # gradients, which load JAX
+        from privtraj.measures.gradients import CLIP_QUANTILE
+
+        share = labels.percent(1 - CLIP_QUANTILE)
+        clipped = [("clipping", f"{share} of the model's own people are shortened, by design")]
     made = [
         ("method", method if find(method) is None else f"private {method}"),
         *((key.replace("_", " "), _text(value)) for key, value in model.settings.items()
@@ -268,7 +271,7 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
         ("diffusivity", f"{model.diffusivity:.3g} per time range, in squared shares of the box"),
         ("bandwidth", f"{model.bandwidth.min():.3g} to {model.bandwidth.max():.3g} of the box"),
         ("noise", certificate.noise),
-        *([("clipping", clipped)] if "noise_over_bandwidth" in model.diagnostics else []),
+        *clipped,
         ("privtraj", certificate.version),
         ("model sha256", sha256(model)),
     ]  # fmt: skip

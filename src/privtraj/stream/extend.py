@@ -48,7 +48,8 @@ from privtraj.columns.kinds import of_tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.walking import within
 from privtraj.measures.base import NOT_COUNTED, Marginals, Task, left, reference_of
-from privtraj.measures.counts import CELLS, Counts
+from privtraj.measures.cells import spread_out
+from privtraj.measures.counts import CELLS, MOST_REMEMBERED, Counts, expected_error
 from privtraj.measures.numbers import through_windows
 from privtraj.measures.windows import (
     WINDOW_NOISE,
@@ -240,58 +241,61 @@ def _plan(recipe: Recipe, person: Any) -> BudgetPlan:
 
 def _counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Batch:
     """Counts of the batch, read together with those that the model keeps."""
-    old, axis, d = model.counted.copy(), task.public.axis, len(model.bounds)
-    cells, listed = old.shape[1] - 5, bool(model.diagnostics.get("listed_times"))
-    side = round(cells ** (1 / d))
+    axis, plot, d = task.public.axis, task.public.plot, len(model.bounds)
+    listed, old = bool(model.diagnostics.get("listed_times")), model.counted.copy()
     edges = _new_edges(model, axis, task.recipe.epsilon, listed)
-    if len(edges):
-        old[-1, 1] = edges[0] if listed else old[-1, 1]
-    rows = np.concatenate([np.stack([old[:, 0], old[:, 1]], axis=1), _pairs(edges)])
-    asked = rows[:, 1] > axis.range[0] if len(edges) == 0 or axis.range[0] < edges[0] else None
-    first = len(old) if asked is None else int(np.argmax(asked))
-    last = len(rows) if len(edges) else int(np.sum(rows[:, 0] < axis.range[1]))
+    if len(edges) and listed:
+        old[-1, 1] = edges[0]
+    later = np.stack([edges[:-1], edges[1:]], axis=1) if len(edges) else np.empty((0, 2))
+    lengths = np.ones(len(old)) if listed else old[:, 1] - old[:, 0]
+    per_length = old[:, 2].sum() / lengths.sum()
+    people = per_length * (1.0 if listed or not len(later) else later[0, 1] - later[0, 0])
     epsilon = min(left(guard, calibrate_laplace), noise.EPSILON_RANGE[1])
-    windows = Slabs.between(rows[first + 1 : last, 0])
+    old = _refined(old, model, people, epsilon)
+    rows = np.concatenate([old, np.zeros((len(later), old.shape[1]))])
+    rows[len(old) :, :2] = later
+    first = int(np.sum(rows[:, 1] <= axis.range[0]))  # windows that the batch is in, to the last
+    last = int(np.sum(rows[:, 0] < axis.range[1]))
+    cells, windows = old.shape[1] - 5, Slabs.between(rows[first + 1 : last, 0])
+    side = round(cells ** (1 / d))
     release = Release(CellCounts(side), Laplace(epsilon), CELLS)
     answer = guard.in_slabs(windows).ask(release).astype(np.float64)
 
     # all that follows is post-processing
-    variance = noise.laplace_variance(epsilon)
-    lengths = np.ones(len(rows)) if listed else np.diff(rows, axis=1)[:, 0]
-    rate = old[:, 2].sum() / lengths[: len(old)].sum()
-    expected = rate * lengths[first:last]
-    if first < len(old):  # of a known window: about as many as of any other of the batch
-        expected[:] = answer.sum() / len(answer)
-    sure = (USUAL_PEOPLE * expected) ** 2
-    sure = sure / (sure + cells * variance)
-    held = (
-        answer if task.public.plot is None else answer[:, task.public.plot.cells(side, d).ravel()]
-    )
-    people = np.maximum(expected + sure * (held.sum(axis=1) - expected), 1.0)
-    new = np.zeros((len(rows), 5 + cells))
-    new[: len(old)], new[:, :2] = old, rows
+    variance, row = noise.laplace_variance(epsilon), slice(first, last)
+    held = answer if plot is None else answer[:, plot.cells(side, d).ravel()]
+    expected = np.full(last - first, held.sum() / len(held))
+    if first >= len(old):
+        expected = per_length * (np.ones(len(later)) if listed else np.diff(later, axis=1)[:, 0])
+    known = (USUAL_PEOPLE * expected) ** 2
+    known = known / (known + cells * variance)
+    total = np.maximum(expected + known * (held.sum(axis=1) - expected), 1.0)
     in_use = len(np.unique((model.particles[-1] * side).astype(int), axis=0))
-    for k, row in enumerate(range(first, last)):
-        batch_row = np.concatenate([[people[k], variance], answer[k]])
-        before = new[row, [2, 3]], new[row, 5:]
-        combined = batch_row if before[0][0] == 0 else _combined(*before, batch_row, in_use)
-        new[row, 2:4], new[row, 5:] = combined[:2], combined[2:]
-    return _read(model, new, first, epsilon, task, past)
+    for place, own, counts in zip(rows[row], total, answer, strict=True):
+        both = np.array([[place[2], own], [place[3], variance]])
+        weight = both[0] ** 2 / np.maximum(both[0] + in_use * both[1], 1.0)  # nobody has none
+        share = weight / weight.sum() / np.maximum(both[0], 1.0) * both[0].sum()
+        place[2:4] = both[0].sum(), share**2 @ both[1]
+        place[5:] = share[0] * place[5:] + share[1] * counts
+    return _read(model, rows, len(old), epsilon, task, past)
 
 
-def _pairs(edges: Floats) -> Floats:
-    """(K, 2) begin and end of the windows between edges (K + 1,)."""
-    return np.stack([edges[:-1], edges[1:]], axis=1) if len(edges) else np.empty((0, 2))
+def _refined(rows: Floats, model: TrajectoryModel, people: float, epsilon: float) -> Floats:
+    """The counts in cells of half the side, or a quarter and so on, where the error to expect with
+    so many people in a window is less then: those of a cell are spread evenly over its parts."""
+    d, least = len(model.bounds), rows.shape[1] - 5
+    area = (12 * total_variance(model.particles[-1], model.weights[-1]) / d) ** (d / 2)
+    side = round(least ** (1 / d))
 
+    def error(side: int) -> float:
+        return expected_error(side, people, d, epsilon, area)
 
-def _combined(facts: Floats, counts: Floats, row: Floats, cells: int) -> Floats:
-    """People, noise and counts of a window of which two batches tell: shares, by precision."""
-    people, variance = np.array([facts[0], row[0]]), np.array([facts[1], row[1]])
-    weight = people**2 / (people + cells * variance)
-    share = weight / weight.sum() / people * people.sum()
-    return np.concatenate(
-        [[people.sum(), share**2 @ variance], share[0] * counts + share[1] * row[2:]]
-    )
+    while error(2 * side) < error(side) and len(rows) * (2 * side) ** d <= MOST_REMEMBERED:
+        cells = spread_out(rows[:, 5:].reshape(-1, *(side,) * d), 1) / 2**d
+        rows = np.hstack([rows[:, :5], cells.reshape(len(rows), -1)])
+        rows[:, 3] /= 2**d
+        side *= 2
+    return rows
 
 
 def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, listed: bool) -> Floats:
@@ -327,17 +331,17 @@ def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, listed: b
 
 
 def _read(
-    model: TrajectoryModel, rows: Floats, first: int, epsilon: float, task: Task, past: Past
+    model: TrajectoryModel, rows: Floats, old: int, epsilon: float, task: Task, past: Past
 ) -> Batch:
-    """Clouds and curves of all windows that are kept. first: row that the batch tells of."""
-    old, listed = len(model.counted), bool(model.diagnostics.get("listed_times"))
+    """Clouds and curves of all windows that are kept, `old` of them windows of the model."""
+    listed = bool(model.diagnostics.get("listed_times"))
     while len(rows) > REMEMBERED + 1:  # the two that are longest past become one
         rows[1, 2:4] += rows[0, 2:4]
         rows[1, 5:] += rows[0, 5:]
         rows[1, 0], rows[1, 4] = rows[0, 0], 1.0
-        rows, old, first = rows[1:], old - 1, max(first - 1, 0)
+        rows, old = rows[1:], old - 1
     axis, snapshots = task.public.axis, task.public
-    times = np.union1d(model.numeric_times, _times_of(axis, rows[max(old, 0) :], listed))
+    times = np.union1d(model.numeric_times, _times_of(axis, rows[old:], listed))
     inside = times[(times >= rows[0, 0]) & (times <= rows[-1, 1])]
     if listed:
         moments = inside

@@ -202,7 +202,7 @@ class People:
     def tells_apart(self, model: Certificate, ledger: LedgerFile) -> bool:
         """Whether all people of a model are in the file, and nobody of another batch among them:
         so its next batch is of others, once it is admitted."""
-        if self.returning == "pay" or not (self.path.is_file() and ledger.path.is_file()):
+        if self.returning == "pay" or not (self.path.is_file() and ledger.begun):
             return False
         entries = {one["model"]: one["id"] for one in ledger.summary()["entries"]}
         with self._opened() as db:
@@ -272,9 +272,7 @@ class People:
 
     def _spent(self, db: sqlite3.Connection, ledger: LedgerFile) -> dict[str, Any]:
         """What the ledger says, which must know all batches that have people."""
-        spent: dict[str, Any] = {"entries": []}
-        if ledger.path.exists():
-            spent = ledger.summary()
+        spent = ledger.summary() if ledger.begun else {"entries": []}
         known = {one["id"] for one in spent["entries"]}
         noted = db.execute("SELECT entry FROM batch WHERE people IS NOT NULL")
         if any(entry not in known for (entry,) in noted):

@@ -1,0 +1,183 @@
+"""A running service: every new batch becomes a release, once, whatever happens on the way.
+
+Beside the ledger a file knows every batch that was begun: its number, the name and sha256 of what
+came, the id of its reservation and what its fit spent; it is for the house, as the ledger is. What
+is released of batch k, model, certificate and report, appears as one folder by one rename. Steps,
+each of which changes nothing where it was done before a kill, a full disk or a restart:
+
+    1. note the batch and the id of its reservation     (in the state file, replaced whole)
+    2. reserve under that id, and note who is in        (once: `LedgerFile.reserve`, `People`)
+    3. fit, or extend the model of batch k - 1          (in memory: nobody sees it)
+    4. note what was spent; write the model             (into a hidden folder, whole)
+    5. settle in the ledger, with the hash of the model
+    6. write certificate and report; rename the folder  (released)
+
+Killed before 4 is done, no answer of the fit was seen by anybody, and a restart fits again for the
+same reservation: only one result of it is ever released, so the batch costs its epsilon once. After
+4 the model on the disk is the only one there will be. Nothing follows from a clock: batches have
+numbers, and pauses are measured by one that nobody sets. A lock that the system gives back when its
+process ends keeps a second copy out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from privtraj.base.errors import InputError
+from privtraj.base.files import strict_json, write_text
+from privtraj.model.model import TrajectoryModel, load
+from privtraj.privacy.ledger_file import LedgerFile, Reservation
+
+Make = Callable[[TrajectoryModel | None, LedgerFile], TrajectoryModel]
+"""The model of a batch: a fit without an earlier model, else that model extended."""
+MODEL, CERTIFICATE, REPORT = "model.privtraj", "certificate.json", "report.html"
+
+
+def content_of(file: Path) -> str:
+    """SHA-256 of a file."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class _Batch(LedgerFile):
+    """A ledger for one batch: one reservation, of an id that is on the disk before, and settled by
+    whoever has the model on the disk."""
+
+    def __init__(self, ledger: LedgerFile, entry: str, note: Callable[..., None]) -> None:
+        vars(self).update(vars(ledger))
+        self._entry, self._note = entry, note
+
+    def new_entry(self) -> str:
+        self._note(entry=self._entry)
+        return self._entry
+
+    def reserve(self, *claim: Any, **how: Any) -> Reservation:
+        return super().reserve(*claim, **{**how, "entry": self.new_entry()})
+
+    def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:
+        self._note(entry=entry_id, spent=spent_epsilon)
+
+
+class Stream:
+    """Batches of one ledger, and the folder of what is released of them."""
+
+    def __init__(
+        self,
+        out: Path,
+        ledger: LedgerFile,
+        write_report: Callable[[TrajectoryModel, Path], None] | None = None,
+    ) -> None:
+        self.out, self.ledger, self._write_report = out, ledger, write_report
+        self.state = ledger.path.with_name(f"{ledger.path.name}.watch")
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Whether no other copy is at work; while this one is, none will be."""
+        try:
+            with FileLock(f"{self.state}.lock", timeout=0):
+                for draft in self.state.parent.glob(f".*.{self.state.name}"):
+                    draft.unlink()  # of a copy that was killed
+                yield True
+        except Timeout:
+            yield False
+
+    def folder(self, number: int) -> Path:
+        """Where batch `number`, from 1, is released."""
+        return self.out / f"{number:04d}"
+
+    def batches(self) -> list[dict[str, Any]]:
+        """All that were begun, in order; only the last may be unfinished."""
+        if not self.state.exists():
+            return []
+        try:
+            begun: list[dict[str, Any]] = strict_json(self.state.read_bytes())["batches"]
+            return begun
+        except (ValueError, LookupError, TypeError):
+            raise InputError(f"'{self.state}' was changed by hand: put back an old copy") from None
+
+    def unfinished(self) -> dict[str, Any] | None:
+        """The batch that a kill has left."""
+        begun = self.batches()
+        if not begun or self.folder(len(begun)).exists():
+            return None
+        entries = self.ledger.summary()["entries"] if self.ledger.begun else []
+        if all(one["id"] != begun[-1]["entry"] for one in entries):  # as if it were never begun
+            self._write(begun[:-1])
+            return None
+        return begun[-1]
+
+    def take(self, name: str, content: str, make: Make) -> Path | None:
+        """Release a batch, or finish what a kill has left of it; None where that was done before.
+
+        A refusal, before anything is reserved, leaves no trace.
+        """
+        left, begun = self.unfinished(), self.batches()
+        number = len(begun) if left else 1 + len(begun)
+        if any(one["content"] == content for one in begun[: number - 1]):
+            return None
+        if left is not None and left["content"] != content:
+            raise InputError(f"'{left['name']}' is begun and not finished: put it back as it was")
+        pending = self.out / f".{number:04d}"
+        file = pending / MODEL
+        if not file.exists():
+            if left is not None and self._settled(left) is not None:
+                raise InputError(f"the model of '{left['name']}' is paid for and lost: restore it")
+            self._make(number, name, content, make, file)
+        model, mine = load(file), self.batches()[-1]
+        if self._settled(mine) is None:
+            spent = {"spent_epsilon": mine["spent"], "model": model.sha256}
+            self.ledger.settle(mine["entry"], **spent)
+        text = model.certificate.to_json() + "\n"
+        write_text(text, pending / CERTIFICATE, force=True)
+        if self._write_report is not None:
+            self._write_report(model, pending / REPORT)
+        for draft in pending.glob(".*"):
+            draft.unlink()
+        _flush(pending)
+        os.rename(pending, self.folder(number))
+        _flush(self.out)
+        return self.folder(number)
+
+    def _make(self, number: int, name: str, content: str, make: Make, file: Path) -> None:
+        before = self.batches()[: number - 1]
+        begun = self.batches()[number - 1 :]
+        entry = begun[0]["entry"] if begun else self.ledger.new_entry()
+
+        def note(**facts: Any) -> None:
+            batch = {"number": number, "name": name, "content": content, **facts}
+            self._write([*before, batch])
+
+        earlier = None if number == 1 else load(self.folder(number - 1) / MODEL)
+        rmtree(file.parent, ignore_errors=True)
+        model = make(earlier, _Batch(self.ledger, entry, note))
+        file.parent.mkdir()
+        model.save(file)
+        _flush(file.parent)
+
+    def _settled(self, batch: dict[str, Any]) -> str | None:
+        entries = self.ledger.summary()["entries"]
+        found: str | None = next(e["model"] for e in entries if e["id"] == batch["entry"])
+        return found
+
+    def _write(self, begun: list[dict[str, Any]]) -> None:
+        write_text(json.dumps({"batches": begun}, indent=1), self.state, force=True)
+        _flush(self.state.parent)
+
+
+def _flush(folder: Path) -> None:
+    """Names of files are on the disk when this returns, where a system can tell."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
