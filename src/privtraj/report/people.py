@@ -208,7 +208,9 @@ def page_data(
     for k, name in enumerate(names):
         if quality is not None and name in quality.medians:
             widths = np.interp(shown.times, quality.numeric_times, quality.medians[name])
-            doubt[k] = (widths / np.ptp(shown.bounds[k])).round(5).tolist()
+            widths /= np.ptp(shown.bounds[k])
+            if widths.mean() < np.mean(shown.bands[k, 4] - shown.bands[k, 0]) / 2:  # says something
+                doubt[k] = widths.round(5).tolist()
     return {
         "features": names,
         "dates": [isinstance(column, Date) for column in shown.numbers],
