@@ -179,12 +179,13 @@ def sentences(groups: Sequence[Group]) -> list[str]:
         mine = [one for one in groups if one.column == name]
         lost = sorted((one for one in mine if one.lost), key=lambda one: -one.share)
         if not lost:
-            made.append(f"all {len(mine)} values of '{name}' keep their shares and numbers")
+            every = "both" if len(mine) == 2 else f"all {len(mine)}"
+            made.append(f"{every} values of '{name}' keep their shares and numbers")
             continue
-        held = 100 * sum(one.share for one in lost)
+        held, are = 100 * sum(one.share for one in lost), "is" if len(lost) == 1 else "are"
         made.append(
             f"{len(lost)} of {len(mine)} values of '{name}', with {about(held)} % of the people, "
-            f"are lost in the noise: {first_few([one.value for one in lost])}"
+            f"{are} lost in the noise: {first_few([one.value for one in lost])}"
         )
     return made
 

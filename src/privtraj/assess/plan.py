@@ -280,13 +280,15 @@ class MixedForecast:
     @property
     def warning(self) -> str | None:
         """What to know before fitting: categories whose values are too rare for this budget."""
-        lost = [f"the {one['values']} of '{one['column']}'" for one in self.kept if one["lost"]]
+        lost = [
+            f"the {one['values']} values of '{one['column']}'" for one in self.kept if one["lost"]
+        ]
         if not lost:
             return None
         return (
-            f"{self.question.people:,} people are few for these values at this epsilon: if they "
-            f"are equally frequent, all are lost of {' and '.join(lost)}. Merge rare values, or "
-            "use more people or a larger epsilon."
+            f"{self.question.people:,} people are few for these values at this epsilon: expect to "
+            f"lose {' and '.join(lost)}, if they are equally frequent. Merge rare values, or use "
+            "more people or a larger epsilon."
         )
 
     def to_dict(self) -> dict[str, Any]:
