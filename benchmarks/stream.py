@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-DATA = ("three modes", "ring", "groups", "loops", "bifurcation", "ornstein-uhlenbeck")
+DATA = ("three modes", "still ring", "loops", "bifurcation", "ornstein-uhlenbeck", "double-well")
 MONTHS, PEOPLE, MOMENTS, READ = 24, 300, 10, 25
 EPSILON, DELTA = 1.0, 1e-5
 BOUNDS = [(0, 1)] * 2

@@ -99,7 +99,7 @@ def main() -> None:
         browser = started.chromium.launch(executable_path=chromium, args=[*quiet, *root])
         shoot(browser, clinic, out / "report-light.png", "light", 1280, "header", "#features")
         shoot(browser, clinic, out / "report-people.png", "light", 1280, "#people", "#features")
-        shoot(browser, city, out / "report-dark.png", "dark", 1280, "#people", "#budget")
+        shoot(browser, city, out / "report-dark.png", "dark", 1280, "#people", "#draw")
         shoot(browser, clinic, out / "report-phone.png", "light", 390, "#people", "#features")
         browser.close()
 

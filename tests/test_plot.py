@@ -6,12 +6,14 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 import privtraj as pt
 from mixed_clinic import mixed_model
 from privtraj.base.errors import InputError
 from privtraj.plot import save_figure
 from privtraj.report.labels import COLOURS, OTHERS_COLOUR
+from privtraj.report.maps import draw_map
 
 matplotlib.use("agg")
 
@@ -79,6 +81,33 @@ def test_features_need_as_many_axes(model, axes):
 def test_a_name_that_nothing_has_is_refused(draw, model):
     with pytest.raises(InputError, match="no 'hight' to draw: choose among height, weight"):
         draw(model, "hight")
+
+
+def test_a_number_is_drawn_by_the_values_of_a_category(axes):
+    model = mixed_model()
+    assert pt.plot.marginals(model, "hb", by="smoker", ax=axes) is axes
+    no, yes = (np.nanmean(line.get_ydata()) for line in axes.lines)
+    assert yes - no == pytest.approx(3, abs=0.3)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["yes", "no"]
+    with pytest.raises(InputError, match="'weight' is not a category"):
+        pt.plot.marginals(model, "hb", by="weight")
+
+
+def test_people_are_coloured_by_a_category():
+    ax = pt.plot.paths(mixed_model(), "hb", "weight", by="sex", n=60)
+    drawn = {to_hex(line.get_color()).upper() for line in ax.lines}
+    assert drawn == set(COLOURS[:2])
+    assert len(ax.lines) == 60
+
+
+def test_a_domain_is_behind_the_people(axes):
+    triangle = {"type": "Polygon", "coordinates": [[[0, 0], [90, 0], [90, 90], [0, 0]]]}
+    axes.set(xlim=(0, 60), ylim=(0, 60))
+    draw_map(axes, _paths(["x", "y"]), "x", "y", pt.Domain.polygon(triangle, "x", "y"))
+    (area,) = axes.patches
+    assert area.get_path().contains_point((50, 20))
+    assert not area.get_path().contains_point((20, 50))
+    assert axes.get_xlim() == (0, 60)
 
 
 def test_paths_are_as_many_lines_as_asked_for_along_their_people():

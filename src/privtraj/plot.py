@@ -4,6 +4,7 @@
     pt.plot.marginals(model)
     pt.plot.paths(model, "lon", "lat", n=200)
     pt.plot.marginals(model, "stage")
+    pt.plot.marginals(model, "hba1c", by="diagnosis")
 
 Every function takes `ax`, draws on new axes without it, and returns the axes it drew on, so that
 titles and limits can be changed as usual. New axes are those of pyplot, which a notebook shows.
@@ -29,7 +30,7 @@ from privtraj.model.model import TrajectoryModel
 from privtraj.model.paths import Paths
 from privtraj.report import maps
 from privtraj.report.labels import DAY, Drawn, shares_of
-from privtraj.report.people import bands
+from privtraj.report.people import FEWEST_IN_GROUP, bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,7 +106,9 @@ class _Shown:
     """
 
     def __init__(self, source: Any) -> None:
+        self.domain = None
         if isinstance(source, TrajectoryModel):
+            self.domain = source.domain
             knots, datetime = source.numeric_times, source.datetime
             times = np.union1d(np.linspace(knots[0], knots[-1], 101), knots)
             source = source.sample(_PEOPLE, as_user_times(times, datetime), seed=0)
@@ -129,6 +132,14 @@ class _Shown:
         """The column of this name, if it is a category."""
         column = self.columns.get(name)
         return column if isinstance(column, Category) else None
+
+    def drawn(self, name: str) -> tuple[NDArray[np.int64], Drawn]:
+        """Levels (n, q) of a category, -1 for who is not there, and how they are drawn."""
+        column = self.category(name)
+        if column is None:
+            raise InputError(f"'{name}' is not a category, by which people could be told apart")
+        levels = np.nan_to_num(self.values[name], nan=-1).astype(np.int64)
+        return levels, Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
 
     def jumps(self, name: str) -> NDArray[np.bool_]:
         """(n, q - 1) where an angle passes its end, and a line is broken."""
@@ -162,15 +173,18 @@ def paths(
     y: str | None = None,
     *,
     n: int = 100,
+    by: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Single synthetic people, each a line that is coloured by time.
+    """Single synthetic people, each a line that is coloured by time, or by what they are at first.
 
     x, y: names of features, or of the time. By default the first two features, and the only one
-    over time. Places on a map, such as lon and lat or x and y, keep their proportions, and coasts
-    and borders stand behind longitude and latitude.
+    over time. Places on a map, such as lon and lat or x and y, keep their proportions; coasts and
+    borders stand behind longitude and latitude, and behind people of a model its domain.
+    by: a category.
     """
     shown = _Shown(source)
+    shown.check_known([] if by is None else [by], shown.paths.features)
     features, time = shown.paths.features, shown.time
     usual = [name for name in features if not shown.category(name)] or list(features)
     across = x or (usual[0] if len(usual) > 1 and y != usual[0] else time)
@@ -183,14 +197,22 @@ def paths(
             )
     ax, count = _axes(ax), len(shown.paths)
     people = np.unique(np.linspace(0, count - 1, min(count, n)).round().astype(int))
-    if across == time:
-        for line, jumps in zip(shown.values[up][people], shown.jumps(up)[people], strict=True):
-            gaps = np.flatnonzero(jumps) + 1
-            at = np.insert(shown.times, gaps, shown.times[gaps])
-            ax.plot(at, np.insert(line, gaps, np.nan), BLUE, lw=0.8, alpha=0.5)
+    look = dict.fromkeys(people.tolist(), BLUE)
+    if by is not None:
+        levels, drawn = shown.drawn(by)
+        first = levels[np.arange(count), (levels >= 0).argmax(axis=1)]  # where they begin
+        look = {k: drawn.colours[drawn.group[first[k]]] for k in look}
+        _key(ax, drawn)
+    if across == time or by is not None:
+        for k, colour in look.items():
+            gaps = np.flatnonzero(shown.jumps(across)[k] | shown.jumps(up)[k]) + 1
+            at = shown.times if across == time else shown.values[across][k]
+            line = np.insert(shown.values[up][k], gaps, np.nan)
+            ax.plot(np.insert(at, gaps, at[gaps]), line, colour, lw=0.8, alpha=0.5)
     else:
         _draw_pieces(ax, shown, people, across, up)
-        maps.draw_map(ax, shown.paths, across, up)
+    if across != time:
+        maps.draw_map(ax, shown.paths, across, up, shown.domain)
     shown.decorate(ax, across, up)
     return ax
 
@@ -222,17 +244,19 @@ def marginals(
     source: Paths | TrajectoryModel,
     features: str | Sequence[str] | None = None,
     *,
+    by: str | None = None,
     ax: Axes | Sequence[Axes] | None = None,
 ) -> Axes | NDArray[Any]:
     """Median, middle half and middle 80 % of the people over time, one panel per feature; of a
     category the shares of its values.
 
+    by: a category, for the mean and the middle half of those who have each of its values instead.
     Returns the axes, or an array of them if several features are drawn.
     """
     shown = _Shown(source)
     names = shown.paths.features if features is None else features
     names = (names,) if isinstance(names, str) else tuple(names)
-    shown.check_known(names, shown.paths.features)
+    shown.check_known((*names, *([] if by is None else [by])), shown.paths.features)
     if ax is None:
         from matplotlib import pyplot
 
@@ -244,9 +268,14 @@ def marginals(
     if len(panels) != len(names):
         raise InputError(f"{len(names)} features need as many axes: ax has {len(panels)}")
     for panel, name in zip(panels, names, strict=True):
-        (_draw_shares if shown.category(name) else _draw_bands)(panel, shown, name)
+        if shown.category(name):
+            _draw_shares(panel, shown, name)
+        elif by is not None:
+            _draw_groups(panel, shown, name, by)
+        else:
+            _draw_bands(panel, shown, name)
     banded = [p for p, name in zip(panels, names, strict=True) if not shown.category(name)]
-    for panel in banded[:1]:  # all have the same legend
+    for panel in banded[: by is None]:  # all have the same legend
         _legend(panel)
     return panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
 
@@ -262,12 +291,26 @@ def _draw_bands(axes: Axes, shown: _Shown, name: str) -> None:
     shown.decorate(axes, shown.time, name)
 
 
+def _draw_groups(axes: Axes, shown: _Shown, name: str, by: str) -> None:
+    """Mean and middle half of the people with each value of a category over time."""
+    levels, drawn = shown.drawn(by)
+    for k, colour in enumerate(drawn.colours):
+        who = (levels >= 0) & (drawn.group[levels] == k) & ~np.isnan(shown.values[name])
+        many = who.sum(axis=0)
+        mean = np.where(who, shown.values[name], 0).sum(axis=0) / np.maximum(many, 1)
+        lower, upper = bands(np.where(who, shown.values[name], np.nan)[..., None], (0.25, 0.75))[0]
+        enough = many >= FEWEST_IN_GROUP
+        look: dict[str, Any] = {"where": enough, "color": colour, "lw": 0, "alpha": 0.15}
+        axes.fill_between(shown.times, lower, upper, **look)
+        axes.plot(shown.times, np.where(enough, mean, np.nan), color=colour, lw=2)
+    axes.margins(x=0.01)
+    shown.decorate(axes, shown.time, name)
+    _key(axes, drawn)
+
+
 def _draw_shares(axes: Axes, shown: _Shown, name: str) -> None:
     """Shares of the values of a category over time, as stacked bands."""
-    column = shown.category(name)
-    assert column is not None
-    levels = np.nan_to_num(shown.values[name], nan=-1).astype(np.int64)  # -1: not there
-    drawn = Drawn.of(column, shares_of(levels, column.levels).mean(axis=0))
+    levels, drawn = shown.drawn(name)
     held, labels = drawn.shares(levels), [_literal(label) for label in drawn.labels]
     if len(shown.times) == 1:  # bands of one time would be invisible
         feet = np.cumsum(held[0]) - held[0]
@@ -279,5 +322,13 @@ def _draw_shares(axes: Axes, shown: _Shown, name: str) -> None:
     axes.margins(x=0)
     axes.set_ylim(0, 1)
     shown.decorate(axes, shown.time, name, f"share of people by {_literal(name)}")
-    handles, named = axes.get_legend_handles_labels()  # the upper first, as in the picture
-    _legend(axes, handles[::-1], named[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5))
+    _key(axes, drawn)
+
+
+def _key(axes: Axes, drawn: Drawn) -> None:
+    """What the colours of a category mean, the upper first, as in the picture."""
+    from matplotlib.patches import Patch
+
+    keys = [Patch(color=colour, label=_literal(label))
+            for label, colour in zip(drawn.labels, drawn.colours, strict=True)]  # fmt: skip
+    _legend(axes, handles=keys[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5))

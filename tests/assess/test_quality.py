@@ -114,7 +114,7 @@ def test_half_widths_pool_times():
 
 def test_refits_have_the_budget_and_the_frame_of_the_model(models):
     model = models[8.0]
-    again = refitted(model, np.array([0.5]), 5).model
+    again = refitted(model, 5)[0]
     assert again.certificate.target_epsilon == model.certificate.target_epsilon
     assert again.certificate.delta == model.certificate.delta
     assert again.settings["measure"] == model.settings["measure"]
@@ -128,7 +128,7 @@ def test_people_at_listed_times_are_drawn_there():
     times = [0.0, 0.2, 0.6, 1.0]
     model = fitted(4.0, 3, times)
     assert model.diagnostics["listed_times"]
-    assert refitted(model, np.array([0.2]), 1).model.diagnostics["listed_times"]
+    assert refitted(model, 1)[0].diagnostics["listed_times"]
     np.testing.assert_array_equal(read_times(model, 8), times)
     assert not fitted(4.0, 3).diagnostics["listed_times"]
 
@@ -148,7 +148,7 @@ def test_possible_people_are_as_sharp_as_the_model_cannot_tell(models):
 
 def test_many_people_are_simulated_by_fewer(models, monkeypatch):
     monkeypatch.setitem(simulate.ENOUGH, True, 600)
-    again = refitted(models[0.05], np.array([0.5]), 1).model
+    again = refitted(models[0.05], 1)[0]
     assert np.sum(again.diagnostics["people_per_time"]) < 2000
     assert again.certificate.target_epsilon == pytest.approx(0.05 * N / 600, rel=0.6)
 

@@ -258,10 +258,12 @@ def test_fixed_columns_and_gaps_are_told_apart(reports):
 def test_means_by_group_are_those_of_the_people(reports):
     page = reports("mixed")[1]
     groups, names = page.data["groups"], [one["name"] for one in page.data["categories"]]
-    means = np.array(groups["means"][names.index("smoker")][0], float)  # of hb, (P, 2)
+    means = np.array(groups["by"][names.index("smoker")]["means"][0], float)  # of hb, (P, 2)
     assert np.ptp(means, axis=1) * 12 == pytest.approx(3, abs=0.5)  # who smokes has 3 more
     assert page.data["told"] == (names.index("smoker"), 0)
-    assert all(len(row) == 4 for row in groups["means"])
+    for one in groups["by"]:  # four numbers, then shares
+        assert len(one["means"]) == 5
+        np.testing.assert_allclose(np.sum(one["means"][4], axis=1, dtype=float), 1, atol=1e-3)
     own = np.frombuffer(base64.b64decode(page.data["categories"][0]["people"]), "u1")
     assert len(own) == page.data["people"]
     assert abs(own.mean() - page.data["categories"][0]["shares"][0][1]) < 0.1

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.assess.common import SURE
-from privtraj.base.arrays import Floats
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
 from privtraj.measures.pairs import BANDS
@@ -49,17 +49,36 @@ Cohen's convention."""
 
 @dataclass(frozen=True)
 class GroupNoise:
-    """Of the values of one category, in people. count: s_0.  mean: that of means, times n; 0 where
-    there are no numbers."""
+    """Of the values of one category, in people. count: s_0.  mean: that of means, times n, which is
+    about twice that of a cell with another category; of a number: in everybody.
+    numbers: whether there are any."""
 
     count: float
     mean: float
+    numbers: bool = True
 
     def lost(self, people: float) -> str:
         """What is lost of a value that so many have: "share", "numbers", or nothing."""
         if people <= SURE * self.count:
             return "share"
-        return "numbers" if people < self.mean / APART else ""
+        return "numbers" if self.numbers and people < self.mean / APART else ""
+
+    def of_means(self, people: Floats, values: Ints) -> tuple[Floats, Mask]:
+        """(P, L) half widths of 90 % intervals of means at P times, in standard deviations of
+        everybody, and which of them are lost; of so many people who have one of values (L,).
+
+        Noise adds up over the times of a value:  s^2 = values mean^2 / (people of all times).
+        """
+        among, here = np.maximum(people.sum(axis=0), 1.0), np.maximum(people, 1.0)
+        off = self.mean * np.sqrt(values / (among * here))
+        lost = (off > APART) | (among <= SURE * self.count * np.sqrt(values))
+        return SURE * np.hypot(off, here**-0.5), lost
+
+    def of_shares(self, people: Floats) -> Floats:
+        """(P, ...) half widths of 90 % intervals of shares among so many people at P times."""
+        among, here = max(float(people.sum()), 1.0), np.maximum(people, 1.0)
+        half: Floats = SURE / 2 * np.hypot(2 * self.count / np.sqrt(among * here), here**-0.5)
+        return half
 
 
 def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> float:
@@ -70,7 +89,7 @@ def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> flo
 
 
 def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str, GroupNoise]:
-    """Of each category, in a fit by tables that tells mu (as 1/z) of so many people in all.
+    """Of each column, in a fit by tables that tells mu (as 1/z) of so many people in all.
 
     In a round, a table of n cells has noise of variance  sum_m sqrt(m) / (sqrt(n) share mu^2),
     the sum over the sizes m of all its tables.
@@ -87,7 +106,12 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
 
     made = {}
     for column in columns:
-        if not isinstance(column, Category) or column.of:
+        if column.of:
+            continue
+        if not isinstance(column, Category):
+            over_time = WINDOWS * in_bands * variance(1, WINDOWS * BANDS, WINDOWS * bands)
+            mean = 1 / (1 / (VALUES[0] * variance(0, VALUES[0], alone)) + 1 / over_time)
+            made[column.name] = GroupNoise(0.0, math.sqrt(mean))
             continue
         n, cells = float(column.levels), float(column.levels * BANDS)
         over_time = WINDOWS * variance(1, WINDOWS * n, WINDOWS * bands)
@@ -97,7 +121,7 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
             + 1 / (in_groups * variance(3, cells, again))
             + 1 / (in_bands * PARTS * variance(3, PARTS * cells, again))
         )
-        made[column.name] = GroupNoise(math.sqrt(count), math.sqrt(mean) * bool(axes.numbers.any()))
+        made[column.name] = GroupNoise(math.sqrt(count), math.sqrt(mean), bool(axes.numbers.any()))
     return made
 
 
@@ -143,7 +167,7 @@ def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
             here = max(share * people, 1.0)
             name = "missing" if label is None else str(label)
             off = SURE * noise.count / people
-            mean_off = SURE * math.hypot(noise.mean / here, here**-0.5)  # n people differ, too
+            mean_off = SURE * math.hypot(noise.numbers * noise.mean / here, here**-0.5)
             made.append(Group(column.name, name, share, off, mean_off, noise.lost(here)))
     return tuple(sorted(made, key=lambda one: not one.lost))
 
@@ -155,12 +179,13 @@ def sentences(groups: Sequence[Group]) -> list[str]:
         mine = [one for one in groups if one.column == name]
         lost = sorted((one for one in mine if one.lost), key=lambda one: -one.share)
         if not lost:
-            made.append(f"all {len(mine)} values of '{name}' keep their shares and numbers")
+            every = "both" if len(mine) == 2 else f"all {len(mine)}"
+            made.append(f"{every} values of '{name}' keep their shares and numbers")
             continue
-        held = 100 * sum(one.share for one in lost)
+        held, are = 100 * sum(one.share for one in lost), "is" if len(lost) == 1 else "are"
         made.append(
             f"{len(lost)} of {len(mine)} values of '{name}', with {about(held)} % of the people, "
-            f"are lost in the noise: {first_few([one.value for one in lost])}"
+            f"{are} lost in the noise: {first_few([one.value for one in lost])}"
         )
     return made
 
@@ -168,15 +193,16 @@ def sentences(groups: Sequence[Group]) -> list[str]:
 def outlook(mu: float, people: float, columns: Sequence[Column]) -> list[dict[str, Any]]:
     """Of each category how many people a value needs, to keep its share and the means of numbers,
     and what is lost if all were equally frequent, for a plan."""
-    levels = {column.name: column.levels for column in columns if isinstance(column, Category)}
+    levels = {one.name: one.levels for one in columns if isinstance(one, Category) and not one.of}
     return [
         {
             "column": name,
             "values": levels[name],
             "fewest_for_share": SURE * noise.count,
-            "fewest_for_means": noise.mean / APART,
+            "fewest_for_means": noise.mean / APART * noise.numbers,
             "people_each": people / levels[name],
             "lost": noise.lost(people / levels[name]),
         }
         for name, noise in group_noise(mu, columns, people).items()
+        if name in levels
     ]

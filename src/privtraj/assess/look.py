@@ -19,7 +19,7 @@ from privtraj.assess.common import LEVELS, Finding
 from privtraj.assess.findings import findings, share
 from privtraj.assess.plan import Intention, intention
 from privtraj.assess.tally import TableTally
-from privtraj.base.errors import InputError, aligned
+from privtraj.base.errors import InputError, about, aligned
 from privtraj.base.formats import READABLE, find_format
 from privtraj.base.space import written_times
 from privtraj.columns.kinds import Category
@@ -90,8 +90,9 @@ class TableCheck:
 
     def text(self, typed: bool = False) -> str:
         """All of it; typed: in the words of the command line."""
-        about = "" if self.exact else "about "
-        whose = "" if self.people is None else f" of {about}{self.people} people"
+        whose = "" if self.people is None else f" of {self.people} people"
+        if self.people is not None and not self.exact:  # counted by hashes, which err by a little
+            whose = f" of about {about(min(self.people, self.records))} people"
         size = f"{self.records} records{whose}"
         parts = ["\n".join([NOTICE, size, *map(_item, self.read)]), _table(self.columns)]
         for level in LEVELS:
@@ -272,11 +273,11 @@ def _counts(tally: TableTally) -> Iterator[dict[str, Any]]:
     first, last = (str(t) for t in written_times(public.axis.range, public.axis.datetime))
     counts = {name: many for name, many in time.counts.items() if name != "broken"}
     counts["empty"] = int((time.parts == 0).sum())  # times of interest without a record
-    about = {"name": time.name, "declared": f"{time.name} from {first} to {last}"}
-    yield {**about, "records": tally.records, **counts}
+    known = {"name": time.name, "declared": f"{time.name} from {first} to {last}"}
+    yield {**known, "records": tally.records, **counts}
     for column in public.asked:
-        about = {"name": column.name, "declared": str(column)}
-        yield {**about, "records": tally.records, **tally.columns[column.name].counts}
+        known = {"name": column.name, "declared": str(column)}
+        yield {**known, "records": tally.records, **tally.columns[column.name].counts}
 
 
 def _table(columns: Sequence[dict[str, Any]]) -> str:

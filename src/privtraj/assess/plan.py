@@ -280,13 +280,15 @@ class MixedForecast:
     @property
     def warning(self) -> str | None:
         """What to know before fitting: categories whose values are too rare for this budget."""
-        lost = [f"the {one['values']} of '{one['column']}'" for one in self.kept if one["lost"]]
+        lost = [
+            f"the {one['values']} values of '{one['column']}'" for one in self.kept if one["lost"]
+        ]
         if not lost:
             return None
         return (
-            f"{self.question.people:,} people are few for these values at this epsilon: if they "
-            f"are equally frequent, all are lost of {' and '.join(lost)}. Merge rare values, or "
-            "use more people or a larger epsilon."
+            f"{self.question.people:,} people are few for these values at this epsilon: expect to "
+            f"lose {' and '.join(lost)}, if they are equally frequent. Merge rare values, or use "
+            "more people or a larger epsilon."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -463,7 +465,7 @@ def worth_over(
     question: Question, epsilons: Floats, done: Callable[[int], None] = lambda fits: None
 ) -> tuple[Floats, dict[str, Any]]:
     """Worth (stand-ins, k) of fits at epsilons (k,), and what those at the asked one chose."""
-    from privtraj.assess.simulate import StandIn, Yardstick, fewer, simulate
+    from privtraj.assess.simulate import RELEASED, StandIn, Yardstick, drawn, fewer, simulate
 
     measure, each = question.measure, question.records_per_person
     times, worths, chosen = scored_times(question), [], []
@@ -474,10 +476,11 @@ def worth_over(
             recipe = question.recipe.again(epsilon=epsilon)
             recipe, people = fewer(recipe, measure, question.people, each)
             public = question.public_counts
-            fit = simulate(recipe, crowd, people, times, seed=SEED, public_counts=public)
-            worths.append(yardstick.worth(yardstick.error(list(fit.people.swapaxes(0, 1)))))
+            fit = simulate(recipe, crowd, people, seed=SEED, public_counts=public)
+            clouds = drawn(fit, times, RELEASED, SEED).swapaxes(0, 1)
+            worths.append(yardstick.worth(yardstick.error(list(clouds))))
             if epsilon == question.recipe.epsilon:
-                chosen.append(fit.model.settings)
+                chosen.append(fit.settings)
             done(len(worths))
     ranges: dict[str, Any] = {"measure": measure.name}
     for key in ("cells_per_side", "particles", "steps", "windows"):

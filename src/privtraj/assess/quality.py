@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
@@ -28,12 +29,11 @@ from typing import Any
 
 import numpy as np
 
-from privtraj.assess.common import Estimate, kept
+from privtraj.assess.common import Estimate, kept, kept_file
 from privtraj.assess.groups import Group, groups_of, parts_of_numbers, told_by_tables
 from privtraj.assess.simulate import (
     POPULATION,
     RELEASED,
-    Simulated,
     Yardstick,
     drawn,
     fewer,
@@ -49,7 +49,7 @@ from privtraj.measures.registry import find
 from privtraj.measures.windows import hidden_unlooked
 from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
-from privtraj.model.model import TrajectoryModel
+from privtraj.model.model import TrajectoryModel, load
 from privtraj.privacy.certificate import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BINS
 from privtraj.privacy.guard import MemoryRows
 from privtraj.recipe import Recipe
@@ -128,7 +128,7 @@ def estimated_quality(
     people = [truth[:PEOPLE]]
     try:
         for k in range(1, refits + 1):
-            people.append(refitted(model, times, seed + k, crowd).people)
+            people.append(drawn(refitted(model, seed + k, crowd)[0], times, PEOPLE, seed + k))
             done(k, refits)
     except (InputError, BudgetError):
         return None
@@ -201,13 +201,26 @@ def recipe_of(model: TrajectoryModel) -> Recipe:
 
 
 def refitted(
-    model: TrajectoryModel, times: Floats, seed: int, crowd: PossibleCrowd | None = None
-) -> Simulated:
-    """A fit to people of the crowd, to fewer with less noise where they are many."""
+    model: TrajectoryModel, seed: int, crowd: PossibleCrowd | None = None
+) -> tuple[TrajectoryModel, int]:
+    """A fit to people of the crowd, and to how many: to fewer with less noise where they are many.
+
+    Kept in the user's cache, so that a report and all answers (`ask`) share it.
+    """
     crowd = crowd or PossibleCrowd(model)
-    public = PUBLIC_COUNTS in model.certificate.public_inputs
     recipe, people = fewer(recipe_of(model), _measure(model), crowd.people, crowd.each)
-    return simulate(recipe, crowd, people, times, seed=seed, public_counts=public, released=PEOPLE)
+    key = {"model": model.sha256, "seeds": (seed, crowd.seed), "budget": (recipe.epsilon, people)}
+    try:
+        path = kept_file("refit", key).with_suffix(".privtraj")
+        return load(path), people
+    except (OSError, RuntimeError, InputError):
+        pass
+    public = PUBLIC_COUNTS in model.certificate.public_inputs
+    made = simulate(recipe, crowd, people, seed=seed, public_counts=public)
+    with suppress(OSError, RuntimeError, InputError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made.save(path, force=True, not_private=True)
+    return made, people
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -58,24 +58,15 @@ class Crowd(Protocol):
         """So many of them, with all their records: moments (n,) in order, and the snapshots."""
 
 
-class Simulated(NamedTuple):
-    """A fit to drawn people. people: (n, Q, d) of it, in the unit cube, at the times asked for."""
-
-    model: TrajectoryModel
-    people: Floats
-
-
 def simulate(
     recipe: Recipe,
     crowd: Crowd,
     people: int,
-    times: Floats,
     *,
     seed: int,
     public_counts: bool = False,
-    released: int = RELEASED,
-) -> Simulated:
-    """Draw people from a crowd, fit them by the recipe, and draw from the fit at times (Q,).
+) -> TrajectoryModel:
+    """Draw people from a crowd, and fit them by the recipe.
 
     public_counts: whether the fit is told how many of them are in each time bin.
     """
@@ -86,8 +77,7 @@ def simulate(
     again = recipe.again(seed=seed, public_counts=counts)
     with warnings.catch_warnings():  # that the budget buys little is what is found out here
         warnings.simplefilter("ignore")
-        model = TrajectorySynthesizer.of(again).fit(snapshots)
-    return Simulated(model, drawn(model, times, released, seed))
+        return TrajectorySynthesizer.of(again).fit(snapshots)
 
 
 def drawn(model: TrajectoryModel, times: Floats, n: int, seed: int) -> Floats:

@@ -18,7 +18,7 @@ from privtraj.cli import console, demo, fit, prepare, results, trust, watch
 COMMANDS = (
     demo.demo,
     *(prepare.init, prepare.plan, prepare.check, fit.fit, fit.extend, watch.watch),
-    *(results.report, results.sample, results.evaluate),
+    *(results.report, results.sample, results.ask, results.evaluate),
     *(trust.sign, trust.verify, trust.ledger, watch.people, trust.dossier, trust.audit),
 )
 

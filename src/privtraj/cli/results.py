@@ -1,5 +1,5 @@
-"""With a model: `privtraj sample` draws from it, `report` shows it, and `evaluate` compares it with
-raw data, for those who may see them."""
+"""With a model: `privtraj sample` draws from it, `report` shows it, `ask` answers questions, and
+`evaluate` compares it with raw data, for those who may see them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.base import formats
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.cli import config, shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import CONDITIONS, FILE, MODEL, OPTIONS, TIMES, Group, changed, writing
-from privtraj.recipe import BOOLEAN, Option, one_of, whole
+from privtraj.recipe import BOOLEAN, TEXT, Option, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -159,6 +160,38 @@ def report(args: argparse.Namespace, console: Console) -> None:
     values["out"] = console.wrote(args.out)
     text = f"Written: {args.out}\nTo look at it, open {args.out} in a browser"
     console.result({"command": "report", **values}, text)
+
+
+# fmt: off
+_QUESTION = Option("question", TEXT, metavar="QUESTION", placed=True, needed="a question", about=
+                   "in quotes: mean, median, p90, trend, share, correlation or count, by, where")
+_ANSWERS = changed("out", "table to write as well: .csv, .parquet, .arrow or .json", needed="")
+# fmt: on
+
+
+@shared.command(MODEL, _QUESTION, _ANSWERS, *writing())
+def ask(args: argparse.Namespace, console: Console) -> None:
+    """Answer a question about the people of a model, with 90 % intervals; costs no privacy.
+
+    examples:
+      privtraj ask clinic.privtraj "mean hba1c by diagnosis, year"
+      privtraj ask clinic.privtraj "share smoker=true by sex where age=40..60" --out answers.csv
+      privtraj ask clinic.privtraj "median weight by 4 periods"
+      privtraj ask clinic.privtraj "share diagnosis by month"
+      privtraj ask clinic.privtraj "trend hba1c by diagnosis"
+
+    A group that the noise has hidden is called lost instead of getting a number.
+    """
+    shared.check_files(args, "model", out=(*formats.suffixes(formats.TABLES), ".json"))
+    model = shared.load_model(args.model, "answers", console)
+    answer = model.ask(args.question, progress=console.progress("fits made again"))
+    values = {"command": "ask", "model": str(args.model), **answer.to_dict()}
+    text = repr(answer)
+    if args.out is not None:
+        answer.save(args.out, force=args.force)
+        values["out"] = console.wrote(args.out)
+        text += f"\n\nWritten: {args.out}"
+    console.result(values, text)
 
 
 # fmt: off

@@ -21,6 +21,7 @@ from privtraj.recipe import BOOLEAN, TEXT, Option
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
     from privtraj.privacy.ledger_file import LedgerFile
+    from privtraj.stream.watch import Stream
 
 # fmt: off
 _WHEN = (
@@ -91,8 +92,9 @@ def watch(args: argparse.Namespace, console: Console) -> int:
         raise InputError("give --every TIME, such as 30m, 12h or 1d, or --once for one step")
     fit.check_table(args)
     shared.require(vars(args), "epsilon", "delta", "out", "ledger")
-    if not args.out.is_dir():
-        raise InputError(f"there is no directory '{args.out}': create it first")
+    for folder in (args.data, args.out):
+        if isinstance(folder, Path) and not folder.is_dir():
+            raise InputError(f"there is no directory '{folder}': create it first")
     pause = int(typed[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[typed[2]] if typed else 0
     from privtraj.report.page import write_report
     from privtraj.stream.watch import Stream
@@ -105,16 +107,16 @@ def watch(args: argparse.Namespace, console: Console) -> int:
             return 0
         while True:
             released, refused = [], {}
-            for name, content, make in _batches(args, console):
+            for name, source in _sources(args):
                 try:
-                    folder = stream.take(name, content, make)
+                    taken = _taken(stream, args, console, name, source)
                 except InputError as error:
                     refused[name] = error.typed()
                     console.note(f"'{name}' is refused, and nothing released: {refused[name]}")
                     if stream.unfinished() is not None:  # nothing may come before it
                         break
                     continue
-                released += [] if folder is None else [console.wrote(folder)]
+                released += [] if taken is None else [console.wrote(taken)]
             text = "\n".join(["Released:", *released]) if released else "No new batch"
             console.result({"command": "watch", "released": released, "refused": refused}, text)
             if not pause:
@@ -122,62 +124,54 @@ def watch(args: argparse.Namespace, console: Console) -> int:
             time.sleep(pause)
 
 
-def _batches(args: argparse.Namespace, console: Console) -> Iterator[tuple[str, str, Any]]:
-    """Name, content and what makes the model, of all files there are, or of the query."""
-    from privtraj.data.snapshots import Snapshots
-    from privtraj.stream.watch import content_of
-
-    def snapshots(data: str | Path) -> tuple[dict[str, Any], Snapshots]:
-        chosen = {**vars(args), "data": data}
-        beside = Path(data).with_suffix(".toml")
-        if isinstance(data, Path) and beside.is_file():
-            chosen |= config.load(beside)
-        return chosen, Snapshots.from_table(data, **shared.table(chosen, Snapshots.from_table))
-
+def _sources(args: argparse.Namespace) -> Iterator[tuple[str, str | Path]]:
+    """Name and place of every file there is, in the order of names, or of the query."""
     if isinstance(args.data, str):
-        chosen, found = snapshots(args.data)
-        yield args.query, found._digest.hex(), partial(_made, console, chosen, found)
+        yield args.query, args.data
         return
     suffixes = formats.suffixes(formats.READABLE)
     for file in sorted(args.data.iterdir()):
         if file.is_file() and file.name.endswith(suffixes) and not file.name.startswith("."):
-            content = content_of(file)
-
-            def make(
-                earlier: TrajectoryModel | None,
-                ledger: LedgerFile,
-                file: Path = file,
-                content: str = content,
-            ) -> TrajectoryModel:
-                chosen, found = snapshots(file)
-                if content_of(file) != content:
-                    raise InputError(f"'{file}' changes while it is read: move it there when whole")
-                if not args.yes:
-                    fit.refuse_wrong(shared.looked(chosen, None, ranges_only=True))
-                return _made(console, chosen, found, earlier, ledger)
-
-            yield file.name, content, make
+            yield file.name, file
 
 
-def _made(
-    console: Console,
-    chosen: dict[str, Any],
-    snapshots: Any,
-    earlier: TrajectoryModel | None,
-    ledger: LedgerFile,
-) -> TrajectoryModel:
-    """The first model, or the earlier one with these people, too."""
+def _taken(
+    stream: Stream, args: argparse.Namespace, console: Console, name: str, source: str | Path
+) -> Path | None:
+    """The folder of what was released, unless that was done before."""
+    from privtraj.data.snapshots import Snapshots
+    from privtraj.stream.watch import content_of
     from privtraj.synthesizer import TrajectorySynthesizer
 
-    args = argparse.Namespace(**chosen)
-    people = fit.people_of(args)
-    how: dict[str, Any] = {"ledger": ledger, "people": people, "new_people": args.new_people}
-    if earlier is None:
-        maker = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, chosen))
-        model = maker.fit(snapshots, declared=fit.declared_of(args), **how)
+    chosen = {**vars(args), "data": source}
+    if isinstance(source, Path) and source.with_suffix(".toml").is_file():
+        chosen |= config.load(source.with_suffix(".toml"))
+
+    def read() -> Snapshots:
+        return Snapshots.from_table(source, **shared.table(chosen, Snapshots.from_table))
+
+    if isinstance(source, Path):
+        found, content = None, content_of(source)
     else:
-        budget = {"epsilon": args.epsilon, "delta": args.delta, "past": args.past}
-        model = earlier.extend(snapshots, declared=fit.declared_of(args) or None, **how, **budget)
-    if people is not None and people.seen:
-        console.note(people.seen)
-    return model
+        found = read()
+        content = found._digest.hex()
+
+    def make(earlier: TrajectoryModel | None, ledger: LedgerFile) -> TrajectoryModel:
+        snapshots = read() if found is None else found
+        if isinstance(source, Path) and content_of(source) != content:
+            raise InputError(f"'{source}' changes while it is read: move it there when it is whole")
+        if not args.yes:
+            fit.refuse_wrong(shared.looked(chosen, None, ranges_only=True))
+        people, said = fit.people_of(args), fit.declared_of(args)
+        how: dict[str, Any] = {"ledger": ledger, "people": people, "new_people": args.new_people}
+        if earlier is None:
+            maker = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, chosen))
+            model = maker.fit(snapshots, declared=said, **how)
+        else:
+            how |= {name: chosen[name] for name in ("epsilon", "delta", "past")}
+            model = earlier.extend(snapshots, declared=said or None, **how)
+        if people is not None and people.seen:
+            console.note(people.seen)
+        return model
+
+    return stream.take(name, content, make)

@@ -57,8 +57,9 @@ def path_lengths(paths: Any, *, bounds: Any = None, globe: Globe | None = None) 
 def speeds(
     paths: Any, *, times: Any = None, bounds: Any = None, globe: Globe | None = None
 ) -> Floats:
-    """Speeds |x_{i+1} - x_i| / (t_{i+1} - t_i) of all steps of all people, at most n (T - 1);
-    globe: as for `path_lengths`."""
+    """Speeds |x_{i+1} - x_i| / (t_{i+1} - t_i) of all steps of all people, at most n (T - 1), per
+    unit of times, per second where these are dates; globe: as for `path_lengths`, in kilometres, so
+    that km/h are 3600 times those of dates."""
     steps = _step_lengths(paths, bounds, globe)
     found = steps / np.diff(reading_times(times, steps.shape[1] + 1))
     return found[np.isfinite(found)]

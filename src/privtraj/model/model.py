@@ -272,6 +272,12 @@ class TrajectoryModel(Record):
         model that no fit has made."""
         return load_by_name("assess.quality:quality_of")(self, progress)
 
+    def ask(self, question: str, progress: Callable[[int, int], None] | None = None) -> Any:
+        """The answer to a question in words, such as "mean hba1c by diagnosis, year", with its 90 %
+        interval; a group that noise has hidden says so. It costs no privacy. An `assess.ask.Answer`
+        with `rows`, `to_pandas()`, `to_dict()`."""
+        return load_by_name("assess.ask:ask")(self, question, progress)
+
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one .html page to look at, whole or not at all; it may go where the model may."""
         formats.write_page(self, path, force=force)

@@ -522,8 +522,8 @@ def certify_disjoint(
     """The certificate of releases about different people, each of which has a certificate.
 
     That nobody is in two of them is the steward's word; the guarantee rests on it (`accounting`).
-    Without that word, not `disjoint`, releases come one after the other: epsilons and deltas are
-    added, which holds however the later ones were decided upon.
+    Without that word, not `disjoint`, releases come one after the other, and budgets are added,
+    which holds however the later ones were decided upon; the exact epsilon is at most their sum.
     """
     if not certificates or len({one.adjacency for one in certificates}) > 1:
         raise InputError("certificates of different people need the same adjacency to be joined")

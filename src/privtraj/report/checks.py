@@ -42,6 +42,8 @@ LOST = 5
 """People below which most of the structure at a time is taken to be lost, as a poor worth is."""
 BELOW = 4
 """How many times less than over all a time is worth that is marked."""
+NAMED = 3
+"""Lost values that the headline names, the most frequent first."""
 MOST_ROWS = 24
 """Groups and correlations that are listed, the lost ones, and the strongest, first."""
 BORDER = 0.125
@@ -128,7 +130,9 @@ def _groups(groups: Sequence[Group]) -> Iterator[Finding]:
         return
     lost = [one for one in groups if one.lost]
     held = max((one.share for one in lost), default=0.0)
-    words = {"lost": str(len(lost)), "values": str(len(groups)), "kept": ". ".join(
+    worst = [f"{one.column} {one.value}" for one in sorted(lost, key=lambda one: -one.share)]
+    names = f": {', '.join(worst[:NAMED])}{' ...' * (len(worst) > NAMED)}" if worst else ""
+    words = {"names": names, "lost": str(len(lost)), "values": str(len(groups)), "kept": ". ".join(
         f"{one[:1].upper()}{one[1:]}" for one in sentences(groups))}  # fmt: skip
     check = judged("lost", held, **words)
     yield replace(check, numbers={"lost_values": len(lost), "values": len(groups), "lost": held})

@@ -173,6 +173,7 @@ def report(
         "categories": len(data["categories"]),
         "gaps": any(data["lacking"]),
         "ways": ways(shown, model.time_name, model.datetime),
+        "domain": model.domain and model.domain.kind,
         "doubted": any(data["doubt"]),
         "summary": summary(made),
         "checks": made,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.assess.groups import group_noise, told_by_tables
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
 from privtraj.columns.kinds import (
@@ -31,7 +32,7 @@ from privtraj.columns.kinds import (
 )
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
-from privtraj.report.labels import Drawn, percent, shares_of, time_labels
+from privtraj.report.labels import Drawn, percent, shares_of, text_label, time_labels
 
 if TYPE_CHECKING:
     from privtraj.assess.quality import Quality
@@ -44,6 +45,8 @@ PERIODS = 7
 """Times of means by group: columns of a table."""
 FEWEST_IN_GROUP = 20
 """Of sampled people, for a mean."""
+MOST_VALUES = 30
+"""Of a category, that a table of means has each for itself."""
 SEED = 0
 NUMBERS = 200_000
 """Of all curves from which a page draws people, two bytes each: 0.5 MB of text."""
@@ -205,7 +208,9 @@ def page_data(
     for k, name in enumerate(names):
         if quality is not None and name in quality.medians:
             widths = np.interp(shown.times, quality.numeric_times, quality.medians[name])
-            doubt[k] = (widths / np.ptp(shown.bounds[k])).round(5).tolist()
+            widths /= np.ptp(shown.bounds[k])
+            if widths.mean() < np.mean(shown.bands[k, 4] - shown.bands[k, 0]) / 2:  # says something
+                doubt[k] = widths.round(5).tolist()
     return {
         "features": names,
         "dates": [isinstance(column, Date) for column in shown.numbers],
@@ -225,7 +230,7 @@ def page_data(
         "lacking": lacking(shown),
         "maps": maps(names, shown.bounds),
         "categories": drawn,
-        **group_means(shown, drawn, model.datetime),
+        **group_means(model, shown, drawn),
     }
 
 
@@ -297,31 +302,57 @@ def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
 
 
 def group_means(
-    shown: Sampled, categories: Sequence[dict[str, Any]], datetime: bool
+    model: TrajectoryModel, shown: Sampled, categories: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Means of numbers, as shares of the box, among those who have each value of a category.
+    """Means of numbers, as shares of the box, among those who have each value of a category, and
+    the shares of these; values are merged, as they are drawn, where they are many.
 
-    groups: means [category][number][time][value], None where few people have it; their times.
-    told: which category and which number to show first: whose means differ most.
+    groups: of each category labels and shades (L,); means [number, then shares][time][value], None
+    where few people have it or noise hides it; off: half widths of their 90 % intervals, if the
+    noise is known.  told: which category and which number to show first: whose means differ most.
     """
     frames = np.linspace(0, len(shown.times) - 1, PERIODS).round().astype(int)
     at: Ints = np.array(sorted(set(frames.tolist())))
-    values, means, best = shown.values[:, at], [], (0.0, 0, 0)
-    known = ~np.isnan(values)
-    for c, one in enumerate(categories):
-        levels = np.array(one["group"])[shown.levels[one["name"]][:, at]]
-        there = levels[..., None] == np.arange(len(one["labels"]))  # (N, P, L)
+    values, made, best = shown.values[:, at], [], (0.0, 0, 0)
+    known, spread = ~np.isnan(values), np.nanstd(values, axis=(0, 1))
+    tables, drawn = told_by_tables(model), {one["name"]: one for one in categories}
+    for c, column in enumerate(one for one in shown.columns if isinstance(one, Category)):
+        labels, shades, group = (drawn[column.name][name] for name in ("labels", "shades", "group"))
+        if column.levels <= MOST_VALUES:
+            labels = [text_label(column, level) for level in range(column.levels)]
+            shades, group = [shades[level] for level in group], range(column.levels)
+        group, size = np.array(group), len(labels)
+        there = group[shown.levels[column.name][:, at]][..., None] == np.arange(size)  # (N, P, L)
         counts = np.einsum("npl,npk->kpl", there, known, dtype=float)
-        sums = np.einsum("npl,npk->kpl", there, np.where(known, values, 0.0))
-        mean = sums / np.maximum(counts, 1)
-        spread = (counts * (mean - np.nanmean(values, axis=(0, 1))[:, None, None]) ** 2).sum((1, 2))
-        shares = spread / np.maximum(np.nanvar(values, axis=(0, 1)) * counts.sum((1, 2)), 1e-12)
-        best = max([best, *((float(share), c, k) for k, share in enumerate(shares))])
-        written = mean.round(5).astype(object)
-        written[counts < FEWEST_IN_GROUP] = None
-        means.append(written.tolist())
-    labels = time_labels(shown.times[at], datetime)
-    return {"groups": {"at": at.tolist(), "texts": labels, "means": means}, "told": best[1:]}
+        mean = np.einsum("npl,npk->kpl", there, np.where(known, values, 0.0))
+        mean /= np.maximum(counts, 1)
+        apart = (counts * (mean - np.nanmean(values, axis=(0, 1))[:, None, None]) ** 2).sum((1, 2))
+        told = apart / np.maximum(spread**2 * counts.sum((1, 2)), 1e-12)
+        best = max([best, *((float(share), c, k) for k, share in enumerate(told))])
+        shares, off, lost = there.mean(axis=0), None, counts < FEWEST_IN_GROUP
+        if tables is not None:
+            noise = group_noise(tables[0], model.columns, tables[1])[column.name]
+            people = people_around(model, shown.times[at])[:, None]
+            wide, hidden = noise.of_means(shares * people, np.bincount(group, minlength=size))
+            lost |= hidden
+            of_shares = np.broadcast_to(noise.of_shares(people), shares.shape)
+            off = np.append(spread[:, None, None] * wide, [of_shares], axis=0).round(5).tolist()
+        written = np.append(mean, [shares], axis=0).round(5).astype(object)
+        written[:-1][lost] = None
+        made.append({"labels": labels, "shades": shades, "means": written.tolist(), "off": off})
+    texts = time_labels(shown.times[at], model.datetime)
+    return {"groups": {"at": at.tolist(), "texts": texts, "by": made}, "told": best[1:]}
+
+
+def people_around(model: TrajectoryModel, times: Floats) -> Floats:
+    """(P,) how many people there were nearer to each of these times than to others, by the released
+    numbers."""
+    ends = np.concatenate([model.knots[:1], (times[1:] + times[:-1]) / 2, model.knots[-1:]])
+    counts = np.maximum(np.asarray(model.diagnostics["people_per_time"], float), 0)
+    lengths = np.asarray(model.diagnostics.get("people_lengths") or np.ones(len(counts)), float)
+    passed = np.append(0.0, np.cumsum(lengths)) / lengths.sum()
+    cuts = model.knots[0] + np.ptp(model.knots) * passed
+    return np.diff(np.interp(ends, cuts, np.append(0.0, np.cumsum(counts))))
 
 
 # New people ------------------------------------------------------------------------------------

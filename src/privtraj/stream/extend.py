@@ -81,7 +81,7 @@ from privtraj.recipe import Recipe
 from privtraj.stream.people import People
 from privtraj.synthesizer import TrajectorySynthesizer
 
-REMEMBERED = 25
+REMEMBERED = 12
 """Windows whose counts are kept one by one, at most; those before them are kept as their sum."""
 MOST_WINDOWS = 8
 """Of a batch."""
@@ -301,9 +301,9 @@ def _refined(rows: Floats, model: TrajectoryModel, people: float, epsilon: float
 def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, listed: bool) -> Floats:
     """Of windows at later times: each listed time, or as many as motion and noise suggest.
 
-    In a window of length h people move by v h, of which v^2 h^2 / 12 may be hidden, and every
-    window costs a noise of c V / (people epsilon), as in `measures.windows`: with w windows the sum
-    is least at w^3 = (v h)^2 people epsilon / (6 c V).
+    In a window of length h people move by v h, of which curves through it hide a quarter or so of
+    v^2 h^2 / 12, and every window costs a noise of c V / (people epsilon) (`measures.windows`):
+    with w windows the sum is least at w^3 = (v h)^2 people epsilon / (24 c V).
     """
     known, (start, end) = float(model.knots[-1]), axis.range
     if end <= known:
@@ -326,7 +326,7 @@ def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, listed: b
     spread = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * total_variance(here[1], weights)
     rows = model.counted
     people = (end - start) * rows[:, 2].sum() / np.diff(rows[:, :2], axis=1).sum()
-    wanted = np.cbrt(moved * people * epsilon / (6 * max(spread, 1e-6)))
+    wanted = np.cbrt(moved * people * epsilon / (24 * max(spread, 1e-6)))
     return np.linspace(start, end, int(np.clip(np.rint(wanted), 1, MOST_WINDOWS)) + 1)
 
 
@@ -425,7 +425,8 @@ def _fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Bat
     told[WINDOWS_TELL[0]] = people.tolist()
     for name, more in zip(told, (found.people, windows.middles, windows.lengths), strict=True):
         told[name] += more[later].tolist()
-    return Batch(old, known, cloud, knots, axis.times, told, len(middles))
+    counted = model.counted if axis.range[1] <= known else NOT_COUNTED  # of other times
+    return Batch(old, known, cloud, knots, axis.times, told, len(middles), counted)
 
 
 # The grown model ----------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 // Pictures over time: bands of each number, stacked shares of each category, who goes where.
 const BOX = { width: 380, left: 48, right: 292, top: 10, bottom: 200, heapLeft: 304, heapRight: 372 };
 const CARD = { width: 380, left: 50, right: 372, top: 8, bottom: 186, node: 12 };
-const WIDE = { width: 760, left: 56, right: 748, top: 10, bottom: 250 };
 const PANELS = 60;
 
 const area = (low, high) => `${line(low)}L${line(high.toReversed()).slice(1)}Z`;
@@ -150,30 +149,30 @@ function makeCategory(one) {
 
 // A number by the values of a category -------------------------------------------------------------
 
-function answer() { // what the form asks: a picture, and the same as a table
-  const [column, by] = ["ask-column", "ask-by"].map((id) => Number(byId(id).value)), { labels, shades, shares } = data.categories[by];
-  const { at, texts } = data.groups, whole = column === TIME;
-  const rows = whole ? at.map((frame) => shares[frame]) : data.groups.means[by][column];
-  const off = whole ? null : data.groups.off?.[by][column];
-  const ends = rows.flatMap((row, k) => row.flatMap((value, j) => value === null ? [] : [value - (off?.[k][j] ?? 0), value + (off?.[k][j] ?? 0)]));
+function answer() { // what the form asks: a picture as wide as there is room, and the same as a table
+  const width = clamp(byId("answer").clientWidth - 40, 280, 1000), WIDE = { width, left: 50, right: width - 8, top: 10, bottom: 250 };
+  const [column, by] = ["ask-column", "ask-by"].map((id) => Number(byId(id).value)), { at, texts, by: all } = data.groups;
+  const { labels, shades, means, off: widths } = all[by], whole = column === TIME; // shares come after the numbers
+  const rows = means[column], off = widths?.[column], half = (k, j) => off?.[k][j] ?? 0;
+  const ends = rows.flatMap((row, k) => row.flatMap((value, j) => value === null ? [] : [value - half(k, j), value + half(k, j)]));
   const room = 0.05 * Math.max(Math.max(...ends) - Math.min(...ends), 1e-4), range = [Math.max(Math.min(...ends) - room, 0), Math.min(Math.max(...ends) + room, 1)];
   const y = scale(range, WIDE.bottom, WIDE.top), x = at.map((frame) => across(WIDE, data.times[frame]));
   const marks = whole ? numberTicks(...range.map((share) => 100 * share), 6).map(([value, words]) => [value / 100, `${words} %`]) : ticks(column, range, 6);
   const shapes = labels.flatMap((words, j) => {
-    const known = x.flatMap((left, k) => rows[k][j] === null ? [] : [[left, rows[k][j], off?.[k][j] ?? 0]]);
-    const band = known.length && off ? [path(`sure-of level-${shades[j]}`, area(known.map(([left, value, half]) => [left, y(value - half)]), known.map(([left, value, half]) => [left, y(value + half)])))] : [];
+    const known = x.flatMap((left, k) => rows[k][j] === null ? [] : [[left, rows[k][j], half(k, j)]]);
+    const band = known.length && off && shades[j] !== "others" ? [path(`sure-of level-${shades[j]}`, area(known.map(([left, value, away]) => [left, y(value - away)]), known.map(([left, value, away]) => [left, y(value + away)])))] : [];
     const mean = path(`mean edge-${shades[j]}`, line(known.map(([left, value]) => [left, y(value)])));
     mean.append(element("svg:title", {}, words));
     return [...band, mean];
   });
-  const write = (value) => value === null ? "" : whole ? percent(value) : text(column, value);
-  const cells = labels.map((words, j) => [words, ...rows.map((row, k) => off && row[j] !== null ? `${write(row[j])} ± ${Number(write(off[k][j] + inShares(column, 0)))}` : write(row[j]))]);
+  const write = (value) => whole ? percent(value) : text(column, value);
+  const cells = labels.map((words, j) => [words, ...rows.map((row, k) => row[j] === null ? "lost" : `${write(row[j])}${off ? ` (${write(Math.max(row[j] - half(k, j), 0))} to ${write(Math.min(row[j] + half(k, j), 1))})` : ""}`)]);
   const what = whole ? "Share of people" : `Mean of ${data.features[column]}`, name = data.categories[by].name;
   byId("answer").replaceChildren(
-    legend(labels, shades),
+    legend(...[labels, shades].map((all) => all.filter((_, j) => shades[j] !== "others").reverse())),
     element("svg:svg", { class: "shares", role: "img", "aria-label": `${what} by ${name} over ${data.timeName}: as in the table`, viewBox: `0 0 ${WIDE.width} ${WIDE.bottom + 30}` },
       ...marks.map(([share]) => path("grid", `M${WIDE.left} ${y(share)}H${WIDE.right}`)), ...labelsUp(marks, y, WIDE.left), ...timeAxis(WIDE, WIDE.right + 8), ...shapes),
-    table(`${what} by ${name}`, [name, ...texts], cells.reverse()),
+    table(`${what} by ${name}`, [name, ...texts], cells),
   );
 }
 
@@ -182,7 +181,7 @@ if (byId("answer")) {
   byId("ask-by").append(...data.categories.map(({ name }, k) => new Option(name, k)));
   [byId("ask-by").value, byId("ask-column").value] = data.told.map(String);
   for (const id of ["ask-column", "ask-by"]) byId(id).addEventListener("change", answer);
-  answer();
+  new ResizeObserver(answer).observe(byId("groups"));
 }
 
 byId("panels")?.append(...data.features.slice(0, PANELS).map((_, feature) => makePanel(feature)));

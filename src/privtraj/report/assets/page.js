@@ -258,24 +258,26 @@ for (const { layers } of data.backdrops) for (const layer of Object.values(layer
 
 function drawGround() { // nothing where there is none
   const shown = data.backdrops.filter(({ axes }) => [state.across, state.up].every((axis) => axes.includes(axis)));
+  let kilometre = 0; // in pixels
   canvas.dataset.map = shown.length ? "drawn" : "none";
-  return shown.flatMap(({ window: [west, east, south, north], frame, axes: [lon, lat], layers, globe }) => {
+  const shapes = shown.map(({ window: [west, east, south, north], frame, axes: [lon, lat], layers, globe }) => {
     const { box, x, y } = view, upright = state.across === lon;
     const at = (e, n) => upright ? [x(inShares(lon, e)), y(inShares(lat, n))] : [x(inShares(lat, n)), y(inShares(lon, e))];
     const along = (low, high, step) => low + step / STEPS * (high - low);
-    const shapes = Object.entries(layers).map(([kind, { points, sizes }]) => {
+    const parts = Object.entries(layers).map(([kind, { points, sizes }]) => {
       let k = 0;
       const lines = sizes.map((size) => line(Array.from({ length: size }, () => at(along(frame[0], frame[1], points[2 * k]), along(frame[2], frame[3], points[2 * k++ + 1])))));
       return path(kind, lines.map((one) => one + (kind === "land" || kind === "area" ? "Z" : "")).join(""));
     });
     const [[left, bottom], [right, top]] = [at(west, south), at(east, north)];
-    if (globe) shapes.unshift(path("sea", `M${box.left} ${box.top}H${box.right}V${box.bottom}H${box.left}Z`));
-    const cut = inside(Math.max(left, box.left), Math.max(top, box.top), Math.min(right, box.right), Math.min(bottom, box.bottom), ...shapes);
-    return globe ? [cut, ...ruler(Math.abs(upright ? top - bottom : right - left) / (north - south) / 111.195)] : [cut];
+    if (globe) parts.unshift(path("sea", `M${box.left} ${box.top}H${box.right}V${box.bottom}H${box.left}Z`));
+    if (globe) kilometre = Math.abs(upright ? top - bottom : right - left) / (north - south) / 111.195;
+    return inside(Math.max(left, box.left), Math.max(top, box.top), Math.min(right, box.right), Math.min(bottom, box.bottom), ...parts);
   });
+  return kilometre ? [...shapes, ...ruler(kilometre)] : shapes;
 }
 
-function ruler(pixels) { // of a kilometre
+function ruler(pixels) { // by those of a kilometre
   const { box } = view, most = (box.right - box.left) / 4 / pixels;
   if (most > 1500) return []; // no one scale is true of half a world
   const power = 10 ** Math.floor(Math.log10(most)), length = [5, 2, 1].map((k) => k * power).find((k) => k <= most);
