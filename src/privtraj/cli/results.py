@@ -150,6 +150,7 @@ def report(args: argparse.Namespace, console: Console) -> None:
     """
     shared.require(vars(args), "out")
     shared.check_files(args, "model", out=(".html",))
+    shared.spare_pandas(console)
     model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 
