@@ -28,7 +28,7 @@ _WHEN = (
     Option("every", TEXT, "look for new batches so often: 30m, 12h, 1d", metavar="TIME"),
     Option("once", BOOLEAN, "instead: one step, as from cron or Airflow"),
     Option("no_report", BOOLEAN, "write no page for each batch"),
-    *(fit.EXTEND[0], fit.LOOKS[1]),
+    *(fit.EXTEND[0], fit.LOOKS[0]),
 )
 _PEOPLE = Option("people", FILE, "file of people that fits have kept", metavar="PEOPLE",
                  placed=True)
