@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+import shapely
 
 import privtraj as pt
 from domain.shapes import BAY, bay, coast_mask, islands, river, streets
@@ -317,3 +318,20 @@ def test_the_command_line_and_a_configuration_take_a_domain(tmp_path, capsys, mo
         model.verify()
         assert model.domain.public_inputs() == bay().of_features(("x", "y")).public_inputs()
         assert outside(bay(), model.sample(100, np.linspace(0, 1, 30), seed=1)) == 0
+
+
+@pytest.mark.parametrize("make", [bay, river])
+def test_exported_lines_stay_inside_between_readings(make):
+    """Few readings, joined as a map joins them: the line goes by the corners of the domain."""
+    domain = make()
+    model = pt.TrajectorySynthesizer(4.0, 1e-5, seed=0).fit(snapshots(domain))
+    paths = model.sample(40, times=np.linspace(0, 1, 5), seed=1)
+    lines = paths.to_geojson("x", "y")["features"]
+    near = shapely.buffer(domain.shape, 2e-6)  # positions are rounded
+    straight = shapely.linestrings(paths.values)
+    assert not shapely.covers(near, straight).all()
+    for line in lines:
+        positions, times = line["geometry"]["coordinates"], line["properties"]["times"]
+        assert len(positions) == len(times)
+        assert (np.diff(times) >= 0).all()
+        assert shapely.covers(near, shapely.LineString(positions))

@@ -372,20 +372,20 @@ def _alive(row: Row) -> bool:
 
 
 def told(rows: Sequence[Row]) -> int:
-    """Print what became of them, and who survived."""
+    """Print what became of them, file by file, and who survived without an explanation."""
     by_file: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         by_file[row.name.split()[1]][row.said] += 1
     counts = sum(by_file.values(), Counter())
-    for file, each in sorted(by_file.items()):
-        print(f"{file:32}", ", ".join(f"{said} {each[said]}" for said in sorted(each)))
+    columns = {"caught": CAUGHT, "explained": EXPLAINED, "unexplained": SURVIVED, OPEN: OPEN}
+    print(f"{'file':28}", *(f"{name:>12}" for name in columns))
+    for file, each in [*sorted(by_file.items()), ("all", counts)]:
+        print(f"{file:28}", *(f"{each[said]:12}" for said in columns.values()))
     for row in rows:
         if row.said == SURVIVED:
             print(f"SURVIVED {row.name}: {row.breaks} (asked {row.asked} of {row.reaching} tests)")
     planted = len(rows) - counts[OPEN]
-    share = counts[CAUGHT] / max(planted, 1)
-    print(
-        f"{counts[CAUGHT]} of {planted} caught ({share:.1%}), {counts[EXPLAINED]} explained, "
-        f"{counts[SURVIVED]} survived, {counts[OPEN]} not planted in time"
-    )
+    harmful = planted - counts[EXPLAINED]
+    for name, many in (("all", planted), ("those that could break a promise", harmful)):
+        print(f"{counts[CAUGHT]} of {many} caught ({counts[CAUGHT] / max(many, 1):.1%}): {name}")
     return int(counts[SURVIVED] + counts[OPEN] > 0)

@@ -413,3 +413,10 @@ def test_the_budget_of_different_people_is_the_largest_of_theirs():
     some = [certificate_of((COUNTS, 1), epsilon=budget) for budget in (2.0, 5.0, 1.0)]
     joined = certify_disjoint(some, public_inputs={})
     assert (joined.target_epsilon, joined.epsilon) == (5.0, some[0].epsilon)
+
+
+def test_another_computers_sum_may_be_off_by_its_rounding_and_no_more():
+    made = certify(ledger_of((COUNTS, 1)), public_inputs={}, private_noise=True)
+    replace(made, target_epsilon=made.epsilon * (1 - 1e-7)).verify()
+    with pytest.raises(InputError, match="more than its budget"):
+        replace(made, target_epsilon=made.epsilon * (1 - 1e-5)).verify()

@@ -9,9 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.privacy.accounting import epsilon_at
+from privtraj.privacy.accounting import epsilon_at, tally
 from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
-from privtraj.privacy.ledger import Allowance, Ledger, calibrate_gaussian, down, up
+from privtraj.privacy.ledger import (
+    Allowance,
+    Ledger,
+    calibrate_gaussian,
+    calibrate_laplace,
+    calibrate_scale,
+    down,
+    up,
+)
 
 ADJACENCIES = ["add-remove", "replace-one"]
 
@@ -201,3 +209,19 @@ def test_bad_budgets_are_refused():
 def test_equal_steps_share_what_one_sum_may_spend():
     one = calibrate_gaussian(1.0, 1e-5, "add-remove")
     assert calibrate_gaussian(1.0, 1e-5, "add-remove", steps=4) == one / 2
+
+
+@pytest.mark.parametrize("epsilon", [0.005, 0.3, 1.0, 8.0, 60.0])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_at_any_budget_a_little_more_than_what_is_calibrated_does_not_fit(epsilon, adjacency):
+    def cost(event):
+        return tally([event], adjacency).delta(epsilon)
+
+    size = calibrate_gaussian(epsilon, 1e-5, adjacency)
+    assert cost(GaussianSum(1 / size, "")) <= 1e-5 < cost(GaussianSum(0.9999 / size, ""))
+    size = calibrate_laplace(epsilon, 1e-5, adjacency)
+    assert cost(LaplaceCounts(size, "")) <= 1e-5 < cost(LaplaceCounts(1.0001 * size, ""))
+    loud = GaussianSum(3.0, "")
+    factor = calibrate_scale(epsilon, 1e-5, adjacency, [loud])
+    assert cost(GaussianSum(3 / factor, "")) <= 1e-5
+    assert factor == pytest.approx(3 * calibrate_gaussian(epsilon, 1e-5, adjacency), rel=1e-3)

@@ -98,6 +98,14 @@ def test_adds_up_to_exactly_the_cap_and_no_further(path):
     refused_untouched(path, BudgetError, "epsilon 0 and", lambda: fit(ledger, epsilon=1e-6))
 
 
+def test_amounts_that_a_program_computed_may_be_off_by_their_rounding_and_no_more(path):
+    ledger = capped(path, 1.0)
+    last = fit(ledger, epsilon=1 + 1e-12)
+    with pytest.raises(BudgetError, match="more than the 1 reserved"):
+        ledger.settle(last.id, spent_epsilon=1 + 1e-7, model=MODEL)
+    ledger.settle(last.id, spent_epsilon=1 + 1e-11, model=MODEL)
+
+
 def test_delta_has_a_cap_of_its_own(path):
     ledger = capped(path, 10.0, 1e-5)
     fit(ledger, delta=1e-5)

@@ -204,7 +204,8 @@ def test_masses_that_rounding_made_negative_lower_no_delta():
 def test_a_chance_scales_the_error_and_the_norm():
     one = SampledPair.of(GaussianSum(2.0, "", rate=0.3), "add-remove").distribution(INTERVAL)
     mixed = one.repeated(5).with_chance(0.25, INTERVAL)
-    assert mixed.error == pytest.approx(one.repeated(5).error / 4, rel=1e-3)
+    scaled = one.repeated(5).error / 4 + 4 * 2.0**-53
+    assert mixed.error == pytest.approx(scaled, rel=1e-9, abs=0)
     first, floats, _ = probabilities(mixed.masses[0])
     assert np.linalg.norm(floats) <= mixed.norm == pytest.approx(0.75 + one.norm / 4)
     assert floats[-first] >= 0.75
@@ -234,11 +235,11 @@ def test_what_stands_beside_what_makes_no_difference():
     first, second = one.beside(two), two.beside(one)
     assert len(first.masses) == len(second.masses) == 2
     assert first.norm == second.norm == min(one.norm, two.norm)
-    assert first.error == pytest.approx(second.error, rel=1e-12)
+    assert first.error == pytest.approx(second.error, rel=1e-12, abs=0)
     length = sum(max(masses.size for masses in each.masses) for each in (one, two))
     lost = pld._lost_by_transforms(2, length, max(one.norm, two.norm))
-    assert first.error == pytest.approx(one.error + two.error + lost, rel=1e-12)
-    assert first.delta(0.5) == pytest.approx(second.delta(0.5), rel=1e-9)
+    assert first.error == pytest.approx(one.error + two.error + lost, rel=1e-12, abs=0)
+    assert first.delta(0.5) == pytest.approx(second.delta(0.5), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(("k", "length", "norm"), [(1, 1, 1.0), (5, 1000, 0.3)])
@@ -246,7 +247,7 @@ def test_what_transforms_lose_is_that_of_the_proof(k, length, norm):
     """(k + 1) (20 u log2 n + 8 u) sqrt(n) nu and 1 % more, n a quarter longer and at least 2."""
     n, u = max(1.25 * length, 2.0), 2.0**-53
     most = 1.01 * (k + 1) * (20 * u * math.log2(n) + 8 * u) * math.sqrt(n) * norm
-    assert pld._lost_by_transforms(k, length, norm) == pytest.approx(most, rel=1e-12)
+    assert pld._lost_by_transforms(k, length, norm) == pytest.approx(most, rel=1e-12, abs=0)
 
 
 def test_what_the_dots_lose_is_that_of_the_proof():
@@ -261,6 +262,6 @@ def test_what_the_dots_lose_is_that_of_the_proof():
     lost += 4 * (abs(1 - values[0] + d[0] / growth) + abs(d[0]) / growth)
     lost += 4 * (abs(d[-1]) / (1 - math.exp(-h)) + abs(d[-1]) / growth + abs(d[-1]))
     lost += sum(2 * (a - b) / growth for a, b in pairwise(values) if b < a / 2)
-    assert made.error == pytest.approx(1e-17 + (lost + 8) * u * (1 + 1e-6), rel=1e-9)
+    assert made.error == pytest.approx(1e-17 + (lost + 8) * u * (1 + 1e-6), rel=1e-9, abs=0)
     _, floats, _ = probabilities(made.masses[0])
-    assert made.norm == pytest.approx(np.linalg.norm(floats) * (1 + 1e-6), rel=1e-9)
+    assert made.norm == pytest.approx(np.linalg.norm(floats) * (1 + 1e-6), rel=1e-9, abs=0)

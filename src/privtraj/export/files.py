@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,15 @@ from privtraj.base.arrays import Ints
 from privtraj.base.errors import InputError, Said, free_name
 from privtraj.base.files import atomic_path
 from privtraj.base.formats import PATHS, extra, format_of
-from privtraj.base.space import as_user_times, moment, written_times
+from privtraj.base.space import as_user_times, moment, to_unit, written_times
 from privtraj.columns.kinds import Category, Number, text_of
 from privtraj.columns.precision import DEGREES as STEP
 from privtraj.columns.precision import axes
 from privtraj.data.tables import COORDINATE, anndata_needed
 from privtraj.export.tables import PathRows, write_as
+
+if TYPE_CHECKING:
+    from privtraj.domain.domain import Plot
 
 DEGREES = "EPSG:4326"
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
@@ -106,12 +109,17 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
     parts = {"values": paths.values[:, order], "present": paths.present[:, order]}
     rows = _located(replace(paths, numeric_times=paths.numeric_times[order], **parts), x, y)
     _check_times(len(order))
-    lines = []
+    lines, walked = [], paths.ground
+    shown = tuple(paths.features[k] for k in axes(paths.features, x, y))
+    if walked is not None and shown != (walked.domain.x, walked.domain.y):
+        walked = None  # a map of other features than those of the domain
     for path, own in groupby(rows, lambda located: located[1]["path"]):
         places, known = zip(*own, strict=True)
         if len(places) < 2:
             continue  # a line has two positions at least
         _, time, *others = known[0]
+        if walked is not None:
+            places, known = _by_corners(walked, places, known, time)
         made: dict[str, Any] = {"path": path, "times": [row[time] for row in known]}
         parents = others[:1] if paths.parent is not None else []
         for name in others[len(parents) :]:
@@ -120,6 +128,35 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
             made[free_name(name, made)] = known[0][name]
         lines.append((list(places), made))
     return _collection("LineString", lines)
+
+
+def _by_corners(
+    plot: Plot, places: Sequence[list[float]], known: Sequence[dict[str, Any]], time: str
+) -> tuple[tuple[list[float], ...], tuple[dict[str, Any], ...]]:
+    """Positions and rows of one path with the corners of its ways in between, at the times at which
+    they are passed; all else is as at the reading before."""
+    unit = plot.ground.nearest(to_unit(np.array(places), plot.bounds))
+    ways = plot.ground.ways(unit[:-1], unit[1:])
+    line, rows = [places[0]], [known[0]]
+    for k, corners in enumerate(ways.corners):
+        legs = np.hypot(*np.diff(corners, axis=0).T)
+        turns = np.flatnonzero((np.cumsum(legs) < legs.sum()) & ~ways.apart[k])
+        shares = np.cumsum(legs)[turns] / max(float(legs.sum()), 1e-300)
+        corner_places = np.round(plot.in_data_units(corners[1:][turns]), _DIGITS)
+        for share, place in zip(shares.tolist(), corner_places.tolist(), strict=True):
+            line.append(place)
+            rows.append(known[k] | {time: _between(known[k][time], known[k + 1][time], share)})
+        line.append(places[k + 1])
+        rows.append(known[k + 1])
+    return tuple(line), tuple(rows)
+
+
+def _between(start: Any, end: Any, share: float) -> Any:
+    """The time at this share of the way, as the readings write theirs."""
+    if not isinstance(start, str):
+        return start + share * (end - start)
+    first, last = np.array([start[:-1], end[:-1]], "datetime64[us]").astype(np.int64).tolist()
+    return f"{np.datetime64(round(first + share * (last - first)), 'us')}Z"
 
 
 def to_trips(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:

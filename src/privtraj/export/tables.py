@@ -31,6 +31,8 @@ from privtraj.columns.kinds import Boolean, Category, Column, Date, Integer, Num
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from privtraj.domain.domain import Plot
+
 
 # What begins like this is run by spreadsheets, or would be if it had one apostrophe less: so that
 # taking one away where it stands before such a beginning gives back every text.
@@ -49,6 +51,7 @@ class PathRows:
     present: (n, q) whether they are there; everybody always, unless the population changes. Values
     are NaN where nobody is, and tables have no row.
     lives: (n, 2) first and last time of each, as numbers; None if all are there all the time.
+    ground: where people can be, if that is declared: lines between two times go by its corners.
     parent: (n,) with branching: from which path it parted at lives[:, 0], -1 for the first ones;
     values before that time are the parent's, whose rows they are in tables.
     """
@@ -63,6 +66,7 @@ class PathRows:
     parent: Ints | None = None
     columns: tuple[Column, ...] = ()
     precision: Mapping[str, float] = field(default_factory=dict)
+    ground: Plot | None = None
 
     def __post_init__(self) -> None:
         if self.present is None:

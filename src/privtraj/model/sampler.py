@@ -112,6 +112,7 @@ class Sampler:
             values, there = settled(values, clock, lives, scale, families)
         names = tuple(one.name for one in self.shown)
         there |= {"columns": self.shown, "precision": record.constraints.precision}
+        there["ground"] = self.region
         return Paths(self._shown(values), at, names, record.time_name, record.datetime, **there)
 
     def _drawn(
