@@ -54,6 +54,13 @@ from reproduce import tables
 
 EPSILON, DELTA, NO_NOISE = 1.0, 1e-5, 100.0
 SLABS, READ, SIDE, LEAST = 4, 3, 8, 0.05
+# Of the classifier; set by hand
+_FOLDS = 5
+_WAVES = 50  # random Fourier features at each of two widths
+_WIDTHS = (1.0, 0.3)  # in median distances
+_MOST_PRODUCTS = 30  # features up to which all products are used
+_RIDGE = 0.2  # of the mean square of a feature
+MOST_TOLD_APART = 1000  # people of each kind
 OTHERS, RELEASED, CLOUD, MATCHED = 20_000, 4000, 600, 300
 FIRST_SEED = 3000  # none that a constant was set on
 ANSWERS = ("means", "periods", "trends", "quantiles", "shares", "correlations", "top")
@@ -138,7 +145,7 @@ def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray]
     """Released people of each slab, (n, d) in the unit cube; None if it cannot be run."""
     import methods
     import privtraj as pt
-    from privtraj.baselines.base import unguarded
+    from baselines import unguarded
 
     if method.startswith("ours"):  # which needs no slabs
         people = pt.Snapshots.from_table(table.fitted, **table.declared)
@@ -186,7 +193,7 @@ def _when(model: Any, time_range: tuple[float, float]) -> np.ndarray:
 def scores(task: Task, method: str, seed: int) -> dict[str, Any] | None:
     """One row of results."""
     import privtraj as pt
-    from privtraj.baselines.base import unguarded
+    from baselines import unguarded
 
     warnings.simplefilter("ignore")
     table = table_of(task, seed)
@@ -212,8 +219,6 @@ def _slab_scores(
     people: np.ndarray, others: np.ndarray, axes: Any, rng: np.random.Generator
 ) -> dict[str, float]:
     """Scores of people against others, (n, d) and (k, d), in one slab."""
-    from privtraj.metrics import two_sample_auc
-
     found = {"pairs": pair_error(people, others, axes)}
     numbers = axes.numbers
     if numbers.any():
@@ -284,6 +289,56 @@ def one_hot(cloud: np.ndarray, axes: Any) -> np.ndarray:
     for axis in np.flatnonzero(axes.categories):
         parts.append((levels[:, [axis]] == np.arange(axes.levels[axis])).astype(float))
     return np.concatenate(parts, axis=1)
+
+
+def two_sample_auc(synthetic: np.ndarray, real: np.ndarray, seed: int = 0) -> float:
+    """How well a classifier tells them apart: its AUC on synthetic and real people (n, d), (k, d),
+    the chance that a synthetic person it has not seen looks more synthetic than a real one.
+
+    Ridge regression on the features, their products, and random Fourier features of two widths;
+    mean over five folds of stratified cross-validation, of equally many people of both kinds, at
+    most 1,000.
+    """
+    from scipy.stats import rankdata
+
+    size = min(len(synthetic), len(real), MOST_TOLD_APART)
+    rng = np.random.default_rng(seed)
+    some = [points[rng.permutation(len(points))[:size]] for points in (synthetic, real)]
+    features = _features(np.concatenate(some), rng)
+    kind = np.repeat([1.0, -1.0], size)
+    fold = np.tile(np.arange(size) % _FOLDS, 2)
+    aucs = []
+    for part in range(_FOLDS):
+        seen = fold != part
+        trained, target = features[seen], kind[seen]
+        # w that minimises |A w - t|^2 / n + ridge |w|^2
+        square = trained.T @ trained / len(trained) + _RIDGE * np.eye(trained.shape[1])
+        weights = np.linalg.solve(square, trained.T @ target / len(trained))
+        # P(score of a positive > score of a negative) + P(equal) / 2
+        positive = kind[~seen] > 0
+        count = int(positive.sum())
+        ranks = rankdata(features[~seen] @ weights)[positive].sum() - count * (count + 1) / 2
+        aucs.append(ranks / (count * (len(positive) - count)))
+    return float(np.mean(aucs))
+
+
+def _features(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(n, p) standard scores of coordinates, products and waves."""
+
+    def standard(columns: np.ndarray) -> np.ndarray:
+        spread = columns.std(axis=0)
+        return (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+    z = standard(points)
+    d = z.shape[1]
+    i, j = np.triu_indices(d) if d <= _MOST_PRODUCTS else (np.arange(d), np.arange(d))
+    some = z[rng.permutation(len(z))[:200]]
+    middle = max(float(np.median(np.linalg.norm(some[:, None] - some[None, :], axis=2))), 1e-9)
+    waves = []
+    for width in _WIDTHS:
+        angles = z @ rng.standard_normal((d, _WAVES)) / (width * middle)
+        waves.append(np.cos(angles + rng.uniform(0, 2 * np.pi, _WAVES)))
+    return standard(np.concatenate([z, z[:, i] * z[:, j], *waves], axis=1))
 
 
 # Answers ------------------------------------------------------------------------------------------

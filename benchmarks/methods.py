@@ -38,10 +38,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.special import softmax
 
+from baselines import (
+    CELLS,
+    Baseline,
+    Counted,
+    gaussian_sums,
+    in_cells,
+    occupied,
+    of_equal_weight,
+    unguarded,
+)
 from privtraj.base.arrays import Floats, Ints, Mask, systematic
 from privtraj.base.errors import InputError, check_whole
-from privtraj.baselines.base import Baseline, gaussian_sums, of_equal_weight, unguarded
-from privtraj.baselines.counted import CELLS, Counted, in_cells, occupied
 from privtraj.measures.base import Marginals, Public, Task, left
 from privtraj.measures.cells import MOST_CELLS_PER_TIME
 from privtraj.paper.warm_starts import on_simplex

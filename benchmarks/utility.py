@@ -99,8 +99,9 @@ def people_and_truth(cell: Cell, seed: int) -> tuple[list[np.ndarray], list[np.n
 
 def methods(cell: Cell, seed: int, full: bool) -> dict[str, Callable[[], Any]]:
     """Name -> a synthesizer with `fit`."""
+    import baselines
     from methods import PrivateMeasure
-    from privtraj import TrajectorySynthesizer, baselines
+    from privtraj import TrajectorySynthesizer
 
     budget, seeded = (cell.epsilon, DELTA), {"seed": seed}
 

@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 
 import privtraj as pt
-from privtraj import baselines, cli, datasets, metrics, paper, plot
+from privtraj import cli, datasets, metrics, paper, plot
 from privtraj.audit import attack
 from privtraj.base import errors
 from privtraj.base.errors import Arg, InputError, Said
@@ -36,7 +36,6 @@ for package in [
     "ibis",
     "movingpandas",
     "polars",
-    "yaml",
 ]:
     pytest.importorskip(package)  # mistakes are made with all of them
 
@@ -178,7 +177,7 @@ LATER = {
 
 @pytest.fixture(scope="module")
 def names():
-    modules = (attack, baselines, dataclasses, datasets, metrics, paper, plot)
+    modules = (attack, dataclasses, datasets, metrics, paper, plot)
     named = {module.__name__.rpartition(".")[2]: module for module in modules}
     named["signatures"] = signatures
     return _Names(named, pt=pt, np=np, pd=pd, snapshots=snapshots, forbidden=_forbidden)

@@ -6,8 +6,9 @@ import warnings
 import numpy as np
 import pytest
 
+import baselines
 import privtraj as pt
-from privtraj import baselines, cli, paper
+from privtraj import cli, paper
 from privtraj.base.errors import InputError
 from privtraj.privacy.certificate import PUBLIC_COUNTS
 

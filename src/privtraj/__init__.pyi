@@ -1,4 +1,3 @@
-from . import baselines as baselines
 from . import datasets as datasets
 from . import metrics as metrics
 from . import paper as paper

@@ -111,7 +111,7 @@ def one_of(*words: str, renamed: Mapping[str, str] = MappingProxyType({})) -> Ki
 
 
 def finite(value: Any) -> float:
-    """A number, or text that reads as one: YAML takes 1e-5, without a point, for text."""
+    """A number, or text that reads as one."""
     need(isinstance(value, int | float | str) and not isinstance(value, bool))
     try:
         made = float(value)

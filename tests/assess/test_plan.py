@@ -80,8 +80,7 @@ def test_more_budget_and_more_people_are_worth_more(few, many):
         # where both reach the most that can be told, chance decides
         assert (np.diff(forecast.worth) >= -0.02 * forecast.worth[:-1]).all()
         assert forecast.worth[-1] > forecast.worth[0]
-        assert (forecast.low <= forecast.worth).all()
-        assert (forecast.worth <= forecast.high).all()
+        assert all(level.low <= level.worth <= level.high for level in forecast.curve)
     assert (many.worth >= few.worth).all()
     assert many.expected.worth > 3 * few.expected.worth
 

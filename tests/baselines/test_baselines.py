@@ -6,9 +6,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+import baselines
 import privtraj as pt
-from benchmarks.methods import MarginalSynthesizer, PrivateMeasure
-from privtraj import baselines
+from methods import MarginalSynthesizer, PrivateMeasure
 from privtraj.audit.canaries import People, Worlds
 from privtraj.audit.scores import log_likelihood_ratio
 from privtraj.audit.transcript import Transcript

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import methods
-from benchmarks.methods import MarginalSynthesizer, in_cells, places_of
+import methods
+from methods import MarginalSynthesizer, in_cells, places_of
 from mixed_clinic import two_groups
 from privtraj.base.errors import InputError
 from privtraj.columns.kinds import Axes

@@ -4,7 +4,7 @@ import numpy as np
 import ot
 import pytest
 
-from benchmarks import methods as descent
+import methods as descent
 from mixed_clinic import two_groups
 from privtraj.base.errors import InputError
 

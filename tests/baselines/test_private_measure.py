@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.methods import PrivateMeasure, consistent, depth, level_budgets, siblings
+from methods import PrivateMeasure, consistent, depth, level_budgets, siblings
 from privtraj.privacy.guard import Guard
 
 

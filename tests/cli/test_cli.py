@@ -21,7 +21,6 @@ from privtraj.data import arrow, tables
 from privtraj.data.dialect import DATE
 from privtraj.export import tables as export_tables
 from privtraj.measures import counts as counts_fit
-from privtraj.model.model import TrajectoryModel
 
 PEOPLE = 400
 
@@ -110,7 +109,7 @@ def test_the_bare_command_says_what_to_do_next(capsys):
         ),
         (["demo"], ["example:", "--people", "--epsilon", "--out"]),
         (["fit"], ["example:", "data:", "privacy:", "ledger:", "output:", "advanced:"]),
-        (["fit"], ["before anything is spent:", "--dry-run", "--yes"]),
+        (["fit"], ["before anything is spent:", "--yes"]),
         (["check"], ["examples:", "never for release", "exit codes:", "data:", "privacy:"]),
         (["sample"], ["example", "data:", "output:", "advanced:"]),
         (["verify"], ["examples:", "MODEL", "--certificate FILE", "--key FILE"]),
@@ -224,20 +223,12 @@ def test_demo_refuses_before_making_the_directory(tmp_path, capsys):
 def test_round_trip_with_dates(clinic, tmp_path, capsys, suffix):
     out, paths = tmp_path / "m.privtraj", tmp_path / f"p{suffix}"
     dates = {"time": ["visit"], "time_range": ["2020-01-01", "2022-11-01"]}
-    more = [
-        "--certificate",
-        str(tmp_path / "c.json"),
-        "--paths",
-        str(paths),
-        "-n",
-        "7",
-        "--at",
-        "9",
-    ]
     words = _fit_words(clinic.with_suffix(suffix), out, **dates)
-    assert cli.main([*words, *more, "--json"]) == 0
+    assert cli.main([*words, "--certificate", str(tmp_path / "c.json"), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["paths"] == {
+    drawing = ["sample", str(out), "-n", "7", "--at", "9", "--out", str(paths), "--json"]
+    assert cli.main(drawing) == 0
+    assert json.loads(capsys.readouterr().out)["paths"] == {
         "file": str(paths),
         "n": 7,
         "times": 9,
@@ -431,9 +422,9 @@ def test_damaged_models_are_refused(model, tmp_path, capsys):
         _assert_refused(words, None, tmp_path, capsys)
 
 
-@pytest.mark.parametrize("option", ["out", "certificate", "paths"])
+@pytest.mark.parametrize("option", ["out", "certificate"])
 def test_existing_files_are_refused_before_the_data_are_read(option, tmp_path, capsys):
-    names = {"out": "m.privtraj", "certificate": "c.json", "paths": "p.csv"}
+    names = {"out": "m.privtraj", "certificate": "c.json"}
     kept = tmp_path / names[option]
     kept.write_text("precious")
     changes = {option: [str(kept)]}
@@ -444,7 +435,9 @@ def test_existing_files_are_refused_before_the_data_are_read(option, tmp_path, c
 def test_no_file_is_named_twice(clinic, tmp_path, capsys):
     data = tmp_path / "data.csv"
     data.write_bytes(clinic.read_bytes())
-    words = _fit_words(data, tmp_path / "m.privtraj", paths=[str(tmp_path / "." / "data.csv")])
+    words = _fit_words(
+        data, tmp_path / "m.privtraj", write_config=[str(tmp_path / "." / "data.csv")]
+    )
     _assert_refused([*words, "--force"], "named twice", tmp_path, capsys)
 
 
@@ -458,20 +451,6 @@ def test_force_replaces(clinic, model, tmp_path, capsys):
 
 
 # When things go wrong on the way --------------------------------------------------------------
-
-
-def test_the_model_is_kept_when_drawing_paths_fails(clinic, tmp_path, capsys, monkeypatch):
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr(TrajectoryModel, "sample", fail)
-    out = tmp_path / "m.privtraj"
-    assert cli.main(_fit_words(clinic, out, paths=[str(tmp_path / "p.csv")])) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "not enough memory" in error
-    assert f"written before that, and complete: {out}" in error
-    assert _files(tmp_path) == {out}
-    assert pt.load(out).certificate.private
 
 
 @pytest.mark.parametrize(

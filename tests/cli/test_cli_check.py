@@ -1,4 +1,4 @@
-"""`privtraj check` and `fit --dry-run`: what a steward sees; that it costs and leaves nothing."""
+"""`privtraj check`: what a steward sees; that it costs and leaves nothing."""
 
 import json
 
@@ -58,7 +58,6 @@ def test_a_table_within_its_ranges(folder, name, capsys):
     assert lines[1] == "300 records of 300 people"
     assert lines[2].startswith("  - read from ")
     assert "No range is plainly wrong." in lines
-    assert "Add --epsilon and --delta to see what fit would do." in lines
     assert shown.err == ""
     assert max(map(len, lines)) <= 100
 
@@ -72,8 +71,6 @@ def test_a_unit_mistake_ends_with_a_code_of_its_own(folder, capsys):
     assert (said["fine"], said["privacy_spent"]) == (False, 0)
     wrong = [one for one in said["findings"] if one["level"] == "wrong"]
     assert [one["column"] for one in wrong] == ["height"]
-    assert any("metres for centimetres" in one["sentence"] for one in said["findings"])
-    assert said["fit"]["measure"] == "tables"
 
 
 def test_options_are_named_as_typed(folder, capsys):
@@ -89,37 +86,16 @@ def test_a_configuration(folder, tmp_path, capsys):
         'feature = [["height", 40, 210]]\ntime_range = [0, 20]\nepsilon = 1\ndelta = 1e-5\n'
     )
     assert run("check", "--config", config) == 0
-    assert "fit would spend epsilon 1 and delta 1e-5" in capsys.readouterr().out
+    assert "No range is plainly wrong." in capsys.readouterr().out
     assert run("check", "--config", config, "--feature", "height", "0.4", "2.1") == 3
-    assert run("fit", "--config", config, "--dry-run") == 0
     assert list(tmp_path.iterdir()) == [config]
 
 
-@pytest.mark.parametrize("key", ["yes", "dry_run"])
-def test_no_configuration_says_yes_beforehand(key, folder, tmp_path, capsys):
+def test_no_configuration_says_yes_beforehand(folder, tmp_path, capsys):
     config = tmp_path / "fit.toml"
-    config.write_text(f"{key} = true\n")
+    config.write_text("yes = true\n")
     assert run("fit", folder / "clinic.csv", "--config", config, *WHEN, *HEIGHT, *BUDGET) == 2
-    assert f"has '{key}', which is not a choice of fit" in capsys.readouterr().err
-
-
-def test_a_dry_run_looks_and_spends_and_writes_nothing(folder, capsys):
-    out = ["--out", folder / "m.privtraj", "--certificate", folder / "c.json"]
-    caps = ["--ledger", folder / "l.jsonl", "--cap-epsilon", "5", "--cap-delta", "1e-3"]
-    before = files(folder)
-    for name, code in (("clinic.csv", 0), ("metres.csv", 3)):
-        words = ["fit", folder / name, *WHEN, *HEIGHT, *BUDGET, *SMALL, *out, *caps, "--dry-run"]
-        assert run(*words) == code
-        shown = capsys.readouterr().out
-        assert shown.startswith(NOTICE)
-        assert "Nothing was spent, and nothing was written." in shown
-        assert f"fit would write: {folder / 'l.jsonl'}, {folder / 'm.privtraj'}" in shown
-        assert files(folder) == before
-
-
-def test_a_dry_run_makes_the_mistakes_of_a_fit(folder, capsys):
-    assert run("fit", folder / "clinic.csv", *WHEN, *HEIGHT, "--dry-run") == 2
-    assert "--epsilon is needed" in capsys.readouterr().err
+    assert "has 'yes', which is not a choice of fit" in capsys.readouterr().err
 
 
 def test_fit_stops_at_a_range_that_is_plainly_wrong_before_it_spends(folder, capsys):

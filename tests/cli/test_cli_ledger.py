@@ -300,9 +300,9 @@ def test_options_of_the_ledger_need_one(options, clinic, tmp_path, capsys):
     assert _content(tmp_path) == {}
 
 
-@pytest.mark.parametrize("option", ["--out", "--certificate", "--paths", "data"])
+@pytest.mark.parametrize("option", ["--out", "--certificate", "data"])
 def test_the_ledger_has_a_name_of_its_own(option, clinic, tmp_path, capsys):
-    names = {"--out": "m.privtraj", "--certificate": "c.json", "--paths": "p.csv"}
+    names = {"--out": "m.privtraj", "--certificate": "c.json"}
     same = tmp_path / names.get(option, "clinic.csv")
     data, more = clinic, [option, str(same)]
     if option == "data":

@@ -1,7 +1,6 @@
 """The configuration file: it says what the options say, both ways, and explains its mistakes."""
 
 import argparse
-import builtins
 import datetime as dt
 import inspect
 import json
@@ -44,13 +43,6 @@ WORDS = [
 ]
 
 
-@pytest.fixture(params=config.SUFFIXES)
-def suffix(request):
-    if request.param != ".toml":
-        pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
-    return request.param
-
-
 def parse(*words):
     return vars(fit.settled(parser(fit.fit).parse_args([str(word) for word in words])))
 
@@ -63,7 +55,7 @@ def save(path, text):
 # The keys are the options -----------------------------------------------------------------------
 
 
-NOT_KEPT = {"help", "config", "write_config", "yes", "dry_run"}
+NOT_KEPT = {"help", "config", "write_config", "yes"}
 
 
 def _options():
@@ -198,7 +190,6 @@ CHOICES = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["toml", "yaml"])
 @settings(max_examples=80)
 @given(options=CHOICES)
 @example(options={"time": 'a "b" \\ \n\x7f\x85\ufeff\U0001f600 é', "epsilon": 1e-05})
@@ -206,11 +197,9 @@ CHOICES = st.fixed_dictionaries(
 @example(options={"feature": [["no", 0.0, 1e300], ["x.y z", -5e-324, 1e16]]})
 @example(options={"columns": {'a "b".c\n': ["<low>", "y"], "no": "boolean", "12": ["n", "yes"]}})
 @example(options={"time": "2024-01-31", "person": "12", "query": "true", "time_range": [-0.0, 1.0]})
-def test_what_is_written_reads_the_same(kind, options):
-    if kind == "yaml":
-        pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
+def test_what_is_written_reads_the_same(options):
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"fit.{kind}"
+        path = Path(folder) / "fit.toml"
         save(path, config.text(_placed(options, folder), path))
         defaults = {n: k.default for n, k in OPTIONS.items() if k.default is not None}
         for spoken in ("force", "json", "quiet"):
@@ -226,23 +215,21 @@ def _placed(options, folder):
     }
 
 
-def test_a_fit_written_down_parses_to_the_same_fit(suffix, tmp_path, monkeypatch):
+def test_a_fit_written_down_parses_to_the_same_fit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = [*WORDS, "--adjacency", "replace-one", "--time-coupling", "0.1", "--paths", "paths.csv"]
-    args = parse(*words, "--write-config", f"fit{suffix}")
-    save(Path(f"fit{suffix}"), config.text(args, f"fit{suffix}"))
-    again = parse("fit", "--config", f"fit{suffix}")
+    words = [*WORDS, "--adjacency", "replace-one", "--time-coupling", "0.1"]
+    args = parse(*words, "--write-config", "fit.toml")
+    save(Path("fit.toml"), config.text(args, "fit.toml"))
+    again = parse("fit", "--config", "fit.toml")
     del args["write_config"], again["write_config"], args["config"], again["config"]
     assert again == args
 
 
-def test_files_are_found_from_the_folder_of_the_configuration(suffix, tmp_path, monkeypatch):
+def test_files_are_found_from_the_folder_of_the_configuration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "settings"
     folder.mkdir()
-    path = save(
-        folder / f"fit{suffix}", config.text({"data": Path("clinic.csv")}, f"settings/fit{suffix}")
-    )
+    path = save(folder / "fit.toml", config.text({"data": Path("clinic.csv")}, "settings/fit.toml"))
     assert config.load(path)["data"].resolve() == tmp_path / "clinic.csv"
     absolute = tmp_path / "clinic.csv"
     save(path, config.text({"data": absolute}, path))
@@ -351,10 +338,10 @@ def test_a_column_can_be_typed(typed, form):
     assert parse(*WORDS, "--column", *again)["columns"] == {words[0]: kept}
 
 
-def test_columns_typed_are_written_as_tables_that_read_the_same(suffix, tmp_path):
+def test_columns_typed_are_written_as_tables_that_read_the_same(tmp_path):
     typed = [word for line in TYPED for word in ("--column", *shlex.split(line))]
     columns = parse(*WORDS, *typed)["columns"]
-    path = tmp_path / f"fit{suffix}"
+    path = tmp_path / "fit.toml"
     assert config.load(save(path, config.text({"columns": columns}, path)))["columns"] == columns
 
 
@@ -365,8 +352,7 @@ def test_columns_given_replace_all_of_the_file(good):
     assert given == {"smoker": {"kind": "boolean"}}
 
 
-COLUMNS = {
-    ".toml": """
+COLUMNS = """
 columns.hb = [4, 15]
 [columns.born]
 kind = "date"
@@ -374,22 +360,11 @@ low = 1950-01-01
 high = 2010-01-01
 [columns."two words"]
 values = ["a", 2, true]
-""",
-    ".yaml": """
-columns:
-  hb: [4, 15]
-  born: {kind: date, low: 1950-01-01, high: 2010-01-01}
-  two words:
-    values: [a, 2, true]
-""",
-}
+"""
 
 
-@pytest.mark.parametrize("kind", COLUMNS)
-def test_columns_as_people_write_them(kind, tmp_path):
-    if kind == ".yaml":
-        pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
-    assert config.load(save(tmp_path / f"fit{kind}", COLUMNS[kind])) == {
+def test_columns_as_people_write_them(tmp_path):
+    assert config.load(save(tmp_path / "fit.toml", COLUMNS)) == {
         "columns": {
             "hb": [4, 15],
             "born": {"kind": "date", "low": "1950-01-01", "high": "2010-01-01"},
@@ -407,33 +382,6 @@ def test_a_fit_reads_the_columns_that_were_typed(tmp_path):
     assert [column.name for column in columns] == names
     assert [column.levels for column in columns] == [0, 0, 2, 0, 2]
     assert columns[2].fixed
-
-
-# YAML as people write it --------------------------------------------------------------------------
-
-
-def test_yaml_in_its_own_style(tmp_path):
-    pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
-    text = """
-data: clinic.csv
-delta: 1e-5
-feature:
-  - [height, 40, 210]
-  - - weight
-    - 1
-    - 140.5
-time_range: [2024-01-31, 2024-03-01T12:00:00Z]
-public_counts: [310, 305.5]
-new_people: yes
-"""
-    assert config.load(save(tmp_path / "fit.yml", text)) == {
-        "data": tmp_path / "clinic.csv",
-        "delta": 1e-5,
-        "feature": [["height", 40.0, 210.0], ["weight", 1.0, 140.5]],
-        "time_range": ["2024-01-31", "2024-03-01T12:00:00+00:00"],
-        "public_counts": [310, 305.5],
-        "new_people": True,
-    }
 
 
 def test_toml_dates(tmp_path):
@@ -509,51 +457,14 @@ def test_mistakes_name_the_key_and_the_file(text, message, tmp_path):
     assert error.value.__suppress_context__ or error.value.__context__ is None
 
 
-YAML_MISTAKES = {
-    "twice": ("epsilon: 1\nepsilon: 2", "'epsilon' is given more than once"),
-    "not YAML": ("epsilon: [1", "not valid YAML near line"),
-    "nothing": ("# epsilon: 1\n", "has no choices"),
-    "a list": ("- epsilon", "has no choices"),
-    "an object": ("epsilon: !!python/object/apply:os.getpid []", "not valid YAML"),
-    "column twice": ("columns: {a: [0, 1], a: [0, 1]}", "'a' is given more than once"),
-    "yes and no": ("columns: {a: {values: ['yes', no]}}", "'no' among the values of columns in"),
-    "off in a list": ("columns: {a: [on, off]}", "'on' among the values of columns in"),
-    "kind twice": ("columns: {a: {kind: date, kind: date}}", "'kind' is given more than once"),
-    "a flag": ("time: no", "time in .* must be text, in quotes"),
-    "number key": ("3: 4", "has '3', which is not a choice"),
-    "bad date": ("time_range: [2024-13-31, 2024-01-01]", "not valid YAML"),
-}
-
-
-@pytest.mark.parametrize(("text", "message"), YAML_MISTAKES.values(), ids=YAML_MISTAKES)
-def test_mistakes_in_yaml(text, message, tmp_path):
-    pytest.importorskip("yaml", reason="YAML needs pip install 'privtraj[yaml]'")
-    with pytest.raises(InputError, match=message) as error:
-        config.load(save(tmp_path / "fit.yaml", text))
-    assert "fit.yaml" in str(error.value)
-
-
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InputError, match=r"there is no file .*privtraj init"):
         config.load(tmp_path / "none.toml")
-    with pytest.raises(InputError, match="neither TOML nor YAML"):
+    with pytest.raises(InputError, match="is no TOML"):
         config.load(save(tmp_path / "fit.json", "{}"))
     (tmp_path / "latin.toml").write_bytes(b"time = '\xe9'")
     with pytest.raises(InputError, match="UTF-8"):
         config.load(tmp_path / "latin.toml")
-
-
-def test_yaml_without_its_package(tmp_path, monkeypatch):
-    usual = builtins.__import__
-
-    def without(name, *rest):
-        if name == "yaml":
-            raise ImportError
-        return usual(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InputError, match=r"pip install 'privtraj\[yaml\]'"):
-        config.load(save(tmp_path / "fit.yaml", "epsilon: 1"))
 
 
 def test_a_mistake_ends_with_one_sentence_and_code_2(tmp_path, capsys):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtraj.baselines.counted import exact_moments
+from baselines import exact_moments
 from privtraj.measures.cells import estimate
 from privtraj.measures.langevin import (
     CLUSTER_WIDTH,

@@ -127,7 +127,6 @@ def test_a_wrong_coupling_of_right_columns_is_seen_in_pairs_alone():
     errors = metrics.pair_errors(x, y, columns=SMALL)
     assert errors[-1] == 1  # of sex and c
     assert errors[:-1].max() == 0
-    assert metrics.two_sample_auc(x, y, columns=SMALL) > 0.95
 
 
 def test_correlations_are_of_people_who_have_both_numbers():
@@ -212,7 +211,7 @@ def test_columns_of_numbers_change_nothing():
 def test_categories_have_lines_of_their_own_and_distances_are_those_of_numbers():
     x, y, z = crowd(60, 0), crowd(60, 1), crowd(60, 2)
     scores = {s.name: s for s in metrics.cloud_scores([x], [y], fresh=[z], columns=SMALL)}
-    assert {"column_error", "pair_tv", "group_squared_w2", "auc"} <= scores.keys()
+    assert {"column_error", "pair_tv", "group_squared_w2"} <= scores.keys()
     alone = metrics.cloud_scores([x[:, :2]], [y[:, :2]], fresh=[z[:, :2]])
     w2 = next(score for score in alone if score.name == "w2")
     assert scores["w2"].value == pytest.approx(w2.value)
@@ -221,7 +220,7 @@ def test_categories_have_lines_of_their_own_and_distances_are_those_of_numbers()
     letters = declared_columns(None, None, columns={"c": list("abc")})
     only = metrics.cloud_scores(*[[side[:, 3:4]] for side in (x, y)], columns=letters, fresh=[
         z[:, 3:4]])  # fmt: skip
-    assert [score.name for score in only] == ["column_error", "auc"]
+    assert [score.name for score in only] == ["column_error"]
 
 
 def test_columns_that_do_not_fit_are_refused():

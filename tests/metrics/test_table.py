@@ -42,7 +42,7 @@ def rows():
 
 def test_every_score_is_there(rows):
     assert list(rows) == [
-        *("w2", "auc", "density_jsd", "path_w2"),
+        *("w2", "density_jsd", "path_w2"),
         *("length_ratio", "speed_ratio", "fast_speed_ratio", "autocorrelation_error"),
         *("trip_jsd", "dwell_jsd"),
     ]
@@ -91,9 +91,7 @@ def test_candidates_are_equally_many(monkeypatch):
     assert given == {90: [30] * 3, 80: [45] * 3}
 
 
-def test_few_people_and_many_features_get_the_scores_that_make_sense():
-    few = [np.random.default_rng(0).random((3, 2))]
-    assert "auc" not in {row.name for row in metrics.cloud_scores(few, few, fresh=few)}
+def test_many_features_get_the_scores_that_make_sense():
     wide = [np.random.default_rng(0).random((12, 13))]
     names = {row.name for row in metrics.cloud_scores(wide, wide, fresh=wide)}
     assert "w2" in names
@@ -185,7 +183,7 @@ def uniform(n):
 def test_one_file_adds_a_line_to_the_table(toy):
     real, synthetic = uniform(40), [cloud + 0.1 for cloud in uniform(40)]
     names = [row.name for row in metrics.cloud_scores(synthetic, real, fresh=real)]
-    assert names == ["w2", "auc", "density_jsd", "mean_shift"]  # by module and line
+    assert names == ["w2", "density_jsd", "mean_shift"]  # by module and line
     rows = {row.name: row for row in metrics.cloud_scores(synthetic, real, fresh=real)}
     row = rows["mean_shift"]
     assert row.value == pytest.approx(np.hypot(0.1, 0.1))

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import baselines
 import privtraj as pt
-from privtraj import baselines, cli, paper
+from privtraj import cli, paper
 from privtraj.base.errors import InputError
 from privtraj.data.records import MIN_RECORDS
 from privtraj.measures.persistence import PERSISTENCE

@@ -732,13 +732,8 @@ def test_the_answer_does_not_depend_on_the_order_of_people(crowd, snapshots_of, 
 
 
 def test_no_other_module_touches_the_raw_rows():
-    """But for the baseline that is no private release, and is marked so (tests/baselines)."""
     root = Path(privtraj.__file__).parent
-    allowed = {
-        root / "data" / "snapshots.py",
-        root / "privacy" / "guard.py",
-        root / "baselines" / "base.py",
-    }
+    allowed = {root / "data" / "snapshots.py", root / "privacy" / "guard.py"}
     raw = re.compile(r"\.\s*_(rows|view)\b(?!\()|[\"']_(rows|view)[\"']")
     assert raw.search((root / "privacy" / "guard.py").read_text())
     offenders = [
@@ -747,13 +742,3 @@ def test_no_other_module_touches_the_raw_rows():
         if file not in allowed and raw.search(file.read_text())
     ]
     assert offenders == []
-
-
-def test_only_one_baseline_asks_for_unguarded_rows():
-    root = Path(privtraj.__file__).parent
-    askers = [
-        str(file.relative_to(root))
-        for file in sorted(root.rglob("*.py"))
-        for _ in re.findall(r"(?<!def )\bunguarded\(", file.read_text())
-    ]
-    assert askers == ["baselines/counted.py"]

@@ -23,7 +23,6 @@ MOST_OUTSIDE = 0.5  # outside a range that is plainly wrong: of another thing, o
 SOME_OUTSIDE = 0.02  # outside one that is doubtful: as many people are moved to its ends
 NEARLY_ALL = 0.98  # in one part of a range, which leaves nothing to tell apart
 MANY_AT_BOUND = 0.2  # exactly at a bound, worth a word: a limit of detection, or clamped
-FITTING = 0.9  # that another unit must bring inside to be named
 FAR_OFF = 2.0  # how many times more, or fewer, records than public numbers say are plainly others
 
 
@@ -197,15 +196,6 @@ def _outside(found: ColumnTally, words: Sequence[str], advice: Words) -> Iterato
     wrong = found.outside > MOST_OUTSIDE * known
     numbers = {"share": found.outside / known}
     yield Finding(name, "wrong" if wrong else "doubtful", (seen,), advice, numbers)
-    fitting = [
-        (many, unit)
-        for many, unit in zip(found.rescaled.tolist(), found.units, strict=True)
-        if wrong and many >= FITTING * known
-    ]
-    for many, (factor, unit) in fitting[:1]:
-        seen = f"times {factor:.4g}, {share(many, known)} of '{name}' would be inside"
-        view = "Convert the column, not its range (your own view, never for release)"
-        yield Finding(name, "note", (seen,), (f"is it {unit}? {view}",), {"factor": factor})
 
 
 def _unreadable(tally: TableTally, found: ColumnTally, csv: bool) -> list[Finding]:

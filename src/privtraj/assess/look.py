@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.assess.common import LEVELS, Finding
 from privtraj.assess.findings import findings, share
-from privtraj.assess.plan import Intention, intention
 from privtraj.assess.tally import TableTally
 from privtraj.base.errors import InputError, about, aligned
 from privtraj.base.formats import READABLE, find_format
@@ -27,7 +26,6 @@ from privtraj.data import arrow, detection, sql, tables
 from privtraj.data.detection import Detected
 from privtraj.data.dialect import TEXT, CellKind, Dialect
 from privtraj.data.public import PublicInputs, declaring
-from privtraj.synthesizer import TrajectorySynthesizer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +46,7 @@ class TableCheck:
     """What `check` saw; `str()` shows it, `to_dict()` is the whole of it. Never for release.
 
     read: how the cells were read.  columns: of each declared one, the time first, its counts.
-    findings: the gravest first.  intention: what a fit would do, if its budget is known.
+    findings: the gravest first.
     """
 
     read: tuple[str, ...]
@@ -57,7 +55,6 @@ class TableCheck:
     exact: bool
     columns: tuple[dict[str, Any], ...]
     findings: tuple[Finding, ...]
-    intention: Intention | None
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
@@ -84,7 +81,6 @@ class TableCheck:
             "exact": self.exact,
             "columns": [dict(column) for column in self.columns],
             "findings": rows,
-            "fit": self.intention and self.intention.to_dict(),
             "privacy_spent": 0,
         }
 
@@ -102,8 +98,6 @@ class TableCheck:
                 parts.append("\n".join([_HEADINGS[level], *map(_item, sentences)]))
         if self.fine:
             parts.append("No range is plainly wrong.")
-        if self.intention is not None:
-            parts.append(str(self.intention))
         return "\n\n".join([*parts, "Nothing was spent, and nothing was written."])
 
     def __str__(self) -> str:
@@ -117,21 +111,20 @@ def check(
     query: str | None = None,
     row_by_row: bool = False,
     ranges_only: bool = False,
-    synthesizer: TrajectorySynthesizer | None = None,
+    public_counts: Sequence[float] | None = None,
     **declared: Any,
 ) -> TableCheck:
     """Look at a table before a fit: what lies outside the declared ranges, what a fit would refuse.
 
-    The arguments are those of `Snapshots.from_table`. synthesizer: says what a fit would do, and
-    has the public numbers of people, if there are any.  ranges_only: spend no time on how the file
-    seems to be written and what other columns it has.
+    The arguments are those of `Snapshots.from_table`. public_counts: people in each bin, if these
+    are public.  ranges_only: spend no time on how the file seems to be written and what other
+    columns it has.
 
     The result is about raw records: it is for their steward alone, and never for release. It says
     that a range is wrong, not what it should be: ranges are public knowledge or none at all.
     """
     public = PublicInputs.declared(**declared)
     dialect, person, where = public.dialect, public.person, public.domain
-    planned = None if synthesizer is None else intention(synthesizer, public, where)
     tally = TableTally(public, person, where, dialect, ranges_only)
     counted = ranges_only and where is None and _in_database(source, query, tally, row_by_row)
     for block in () if counted else _blocks(source, query, tally, dialect, row_by_row):
@@ -147,15 +140,13 @@ def check(
         kinds = dict(_kinds(source, query)) if guess is None else dict(guess.kinds)
         others = {k: v for k, v in kinds.items() if not {k, arrow.without_unit(k)} & used}
         read = how_read(source, query, dialect, guess)
-    counts = None if synthesizer is None else synthesizer.public_counts
     return TableCheck(
         tuple(read),
         tally.records,
         None if tally.people is None else tally.people.more_than(0),
         tally.exact,
         tuple(_counts(tally)),
-        findings(tally, others, is_csv, counts),
-        planned,
+        findings(tally, others, is_csv, public_counts),
     )
 
 

@@ -1,9 +1,9 @@
-"""Before a fit: what a budget will buy, and on what it will be spent. No record is asked.
+"""Before a fit: what a budget will buy. No record is asked.
 
 Nothing is known about the data yet but their public shape, so `plan` runs the fit itself on public
 stand-ins of that shape, several times, and says what came out, over epsilon. Of categories only the
 measure and its noise can be said, as how well they come out depends on how they hang together.
-`intention` lists what a fit would release, and `price` says what several records of a person cost.
+`price` says what several records of a person cost.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import inspect
 import math
 import textwrap
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,16 +24,13 @@ from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.metrics.people import MOST_TOLD
 from privtraj.privacy.certificate import LARGE_EPSILON, chance_right, shows, weaknesses
-from privtraj.privacy.events import Adjacency, LaplaceCounts, Person, check_budget
+from privtraj.privacy.events import Adjacency, Person, check_budget
 from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe, check_hides_counts
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
     from privtraj.base.space import TimeAxis
-    from privtraj.data.public import PublicInputs
     from privtraj.data.snapshots import Snapshots
-    from privtraj.domain.domain import Domain
     from privtraj.measures.base import Measure
-    from privtraj.synthesizer import TrajectorySynthesizer
 
 Progress = Callable[[int, int], None]
 
@@ -148,16 +145,6 @@ class Forecast:
     def worth(self) -> Floats:
         """(k,) people per time, over the curve."""
         return np.array([level.worth for level in self.curve])
-
-    @property
-    def low(self) -> Floats:
-        """(k,) below which it is in one case of twenty."""
-        return np.array([level.low for level in self.curve])
-
-    @property
-    def high(self) -> Floats:
-        """(k,) above which it is in one case of twenty."""
-        return np.array([level.high for level in self.curve])
 
     @property
     def expected(self) -> Estimate:
@@ -570,76 +557,3 @@ def price(
         return float(records) if together else math.sqrt(records)
     budget = (epsilon, delta, adjacency)
     return calibrate_laplace(*budget) / calibrate_laplace(*budget, person=Person(records, together))
-
-
-@dataclass(frozen=True)
-class Intention:
-    """A fit before it begins. words: of its measure.  windows: the resolution in time, in words.
-
-    releases: of each what it is, how many times at most, and the noise: the standard deviation of
-    each number, of all times together, in a unit, of which a contribution is the most that one
-    record adds to a sum.
-    """
-
-    epsilon: float
-    delta: float
-    adjacency: str
-    measure: str
-    words: str
-    windows: str
-    records_per_person: int
-    releases: tuple[dict[str, Any], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        most = self.records_per_person
-        each = "one record" if most == 1 else f"up to {most} records"
-        rows = [("  what is released", "", "its noise")]
-        for one in self.releases:
-            once = one["times"] == 1
-            noise = f"{one['noise']:.2g} {one['unit']} in each number"
-            if one["unit"] == "contributions":
-                noise = f"{one['noise']:.2g} times what one record adds at most"
-                noise += "" if once else ", all times together"
-            rows.append(
-                (f"  {one['what']}", "once" if once else f"up to {one['times']} times", noise)
-            )
-        return (
-            f"fit would spend epsilon {self.epsilon:g} and delta {short(self.delta)} "
-            f"({self.adjacency}, {each} of a person),\n"
-            f"once, on {self.words}, in {self.windows}.\n"
-        ) + "\n".join(aligned(rows))
-
-
-def intention(
-    synthesizer: TrajectorySynthesizer, public: PublicInputs, domain: Domain | None
-) -> Intention:
-    """What this synthesizer would do with any table of these columns; refuses what none would."""
-    frame = (public.time_name, public.most_records, public.together)
-    nobody = replace(_nobody(public.axis, public.columns, *frame), domain=domain)
-    releases = []
-    measure = synthesizer.checked_for(nobody)
-    for planned in measure.plan(nobody, synthesizer).releases:
-        event: Any = planned.event
-        noise, unit = float(event.noise_variance) ** 0.5, "contributions"
-        if isinstance(event, LaplaceCounts):
-            unit = "records" if event.weight is None else "people"
-            noise /= event.weight or 1
-        each = {"what": event.what, "times": planned.times, "noise": noise, "unit": unit}
-        releases.append(each)
-    windows = {
-        "bins": f"each of the {nobody.n_times} time bins by itself",
-        "auto": "as many windows of time as it finds to suit how people move",
-    }
-    return Intention(
-        float(synthesizer.epsilon),
-        float(synthesizer.delta),
-        synthesizer.adjacency,
-        measure.name,
-        measure.words,
-        windows.get(str(synthesizer.windows), f"{synthesizer.windows} windows of time"),
-        public.most_records,
-        tuple(releases),
-    )

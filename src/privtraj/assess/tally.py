@@ -39,40 +39,6 @@ SAMPLED = 100_000  # values of a number by which its kind is guessed
 MOST = 1 << 21
 """Different hashes that are counted: 32 MB, and a few times that while they are put in order."""
 
-UNITS = (
-    (0.1, "millimetres for centimetres"),
-    (0.01, "centimetres for metres"),
-    (0.001, "grams for kilograms, or metres for kilometres"),
-    (10.0, "centimetres for millimetres"),
-    (100.0, "metres for centimetres, or shares for per cent"),
-    (1000.0, "kilograms for grams, or kilometres for metres"),
-    (2.54, "inches for centimetres"),
-    (0.45359237, "pounds for kilograms"),
-    (30.48, "feet for centimetres"),
-    (18.0, "mmol/l for mg/dl of glucose"),
-    (1 / 18.0, "mg/dl for mmol/l of glucose"),
-    (1e-6, "millionths of a unit for units"),
-)
-"""By what a column may have to be multiplied, and what it is then: the usual mistakes, from general
-knowledge, the most usual first."""
-TIME_UNITS = (
-    (1 / 12, "months for years"),
-    (12.0, "years for months"),
-    (1 / 365.25, "days for years"),
-    (365.25, "years for days"),
-    (1 / 7, "days for weeks"),
-    (7.0, "weeks for days"),
-    (1 / 30.4375, "days for months"),
-    (30.4375, "months for days"),
-    (24.0, "days for hours"),
-    (1 / 24, "hours for days"),
-    (60.0, "hours for minutes, or minutes for seconds"),
-    (1 / 60, "minutes for hours, or seconds for minutes"),
-    (1 / 3600, "seconds for hours"),
-    (0.001, "milliseconds for seconds"),
-)
-"""The same of times that are numbers."""
-
 
 class CellValues(NamedTuple):
     """Values (n,), NaN where missing.  unreadable: (n,) which are."""
@@ -87,7 +53,6 @@ class ColumnTally:
     counts: of known and missing ones; of a category those with a value that is not declared, and
     of these the misspelt, which differ from a declared one by blanks, capitals and small letters
     alone; of a range all others that `_RANGE` names, `broken` being those that are not whole.
-    rescaled: (u,) how many would be inside in each of the other units.
     parts: (PARTS,) or (bins,) how many are in each part of the range, those outside at its ends.
     sample: (k,) the first values of a number.
     """
@@ -100,17 +65,15 @@ class ColumnTally:
         kind = DATE if self.dated else NUMBER
         self.windows = Slabs.around(public.axis.times) if column is None else None
         self.low, self.high = public.axis.range.tolist()
-        self.units: tuple[tuple[float, str], ...] = () if self.dated else TIME_UNITS
         if column is not None:
             kind = CellKind.of(column)
-            self.units = () if isinstance(column, Category | Date | Angle) else UNITS
         if isinstance(column, Number):
             self.low, self.high = float(column.low), float(column.high)
         self.name = public.time_name if column is None else column.name
         self.readings, self.stored_as_text = Readings(self.name, kind, dialect), False
         own = ("undeclared", "misspelt") if isinstance(column, Category) else self._RANGE
         self.counts = dict.fromkeys(("known", "missing", *own), 0)
-        self.rescaled, self.parts = np.zeros(len(self.units), np.int64), np.zeros(1, np.int64)
+        self.parts = np.zeros(1, np.int64)
         self.sample: Floats = np.empty(0)
 
     @property
@@ -135,9 +98,6 @@ class ColumnTally:
             at_high=known == self.high,
             broken=(known != np.rint(known)) & isinstance(self.column, Integer),
         )
-        for k, (factor, _) in enumerate(self.units):
-            other = known * factor
-            self.rescaled[k] += int(((self.low <= other) & (other <= self.high)).sum())
         clipped = np.clip(known, self.low, self.high)
         if self.windows is not None:
             bins, part = self.windows.count, self.windows.of(clipped)

@@ -1,4 +1,4 @@
-"""The configuration of a fit: every public choice in one file, TOML or YAML.
+"""The configuration of a fit: every public choice in one file of TOML.
 
 The keys are the long options of `privtraj fit` with underscores. `load` reads a file, `text` writes
 one that repeats a fit; `privtraj init` writes one to fill in. Files that it names are found from
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +20,7 @@ from privtraj.base.files import DEEPEST, bounded
 from privtraj.cli.options import GROUPS, OPTIONS
 from privtraj.recipe import by_new_names
 
-SUFFIXES = (".toml", ".yaml", ".yml")
+SUFFIXES = (".toml",)
 MOST_BYTES = 2**18  # of a configuration
 
 _QUOTED = re.compile(r"""'[^'\n]*'|"(?:[^"\\\n]|\\.)*\"""")
@@ -56,12 +55,10 @@ def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, An
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InputError(
-            f"the configuration '{path.name}' is neither TOML nor YAML: its name must end in "
-            + " or ".join(SUFFIXES)
-        )
+    import tomllib
+
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"the configuration '{path.name}' is no TOML: its name must end in .toml")
     if not path.is_file():
         raise InputError(f"there is no file '{path}': check the path, or write one: privtraj init")
     if path.stat().st_size > MOST_BYTES:
@@ -71,68 +68,16 @@ def _parsed(path: Path) -> dict[str, Any]:
     except UnicodeError:
         raise InputError(f"the file '{path}' is not text in UTF-8: save it as UTF-8") from None
     try:
-        values: Any = bounded(_toml(text) if suffix == ".toml" else _yaml(text, path))
-    except InputError:
-        raise
+        if _DOTTED.search(_QUOTED.sub("k", text)):  # which take tomllib quadratic time
+            raise ValueError("too deep")
+        return dict(bounded(tomllib.loads(text)))
     except (ValueError, RecursionError) as error:
-        kind = "TOML" if suffix == ".toml" else "YAML"
         line = re.search(r"at line (\d+)", str(error))
         where = f" near line {line[1]}" if line else ""
         raise InputError(
-            f"'{path}' is not valid {kind}{where}: every line gives one choice, once, and text is "
+            f"'{path}' is not valid TOML{where}: every line gives one choice, once, and text is "
             "in quotes"
         ) from None
-    if not isinstance(values, dict):
-        raise InputError(f"'{path}' has no choices: it must have lines such as epsilon: 1.0")
-    return values
-
-
-def _toml(text: str) -> Any:
-    import tomllib
-
-    if _DOTTED.search(_QUOTED.sub("k", text)):  # which take tomllib quadratic time
-        raise ValueError("too deep")
-    return tomllib.loads(text)
-
-
-def _yaml(text: str, path: Path) -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise InputError(
-            f"PyYAML is needed to read '{path}': run pip install 'privtraj[yaml]', or use TOML"
-        ) from None
-    depth = 0
-    try:
-        for event in yaml.parse(text, yaml.SafeLoader):  # before anything is made of it
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise ValueError("too deep")
-            if getattr(event, "anchor", None):
-                raise InputError(f"'{path}' has an anchor or an alias, & or *: write the value out")
-        values = yaml.safe_load(text)
-        _refuse_ambiguous(yaml.compose(text, yaml.SafeLoader), path)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise ValueError(f"at line {mark.line + 1}" if mark else "") from None
-    return values
-
-
-def _refuse_ambiguous(node: Any, path: Path, in_columns: bool = False) -> None:
-    """Keys that are given twice, of which YAML lets the last one win; and among values of columns
-    yes, no, on and off without quotes, which it takes for flags."""
-    kind = getattr(node, "id", None)
-    pairs = [(str(key.value), inside) for key, inside in node.value] if kind == "mapping" else []
-    for name, count in Counter(name for name, _ in pairs).items():
-        if count > 1:
-            raise InputError(f"'{name}' is given more than once in '{path}': keep one of them")
-    for name, inside in pairs:
-        _refuse_ambiguous(inside, path, in_columns or name == "columns")
-    for part in node.value if kind == "sequence" and in_columns else ():
-        if part.tag.endswith(":bool") and part.value.lower() not in ("true", "false"):
-            word = part.value
-            raise InputError(f"'{word}' among the values of columns in '{path}' must be in quotes")
 
 
 def _checked(name: str, value: Any, path: Path) -> Any:
@@ -197,10 +142,7 @@ def is_public_source(data: Any) -> bool:
 
 def page(head: Sequence[str], options: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
     """Lines of a head, then every key with its meaning and its value, if only in a comment."""
-    path = Path(path)
-    toml = path.suffix.lower() == ".toml"
-    sign = " = " if toml else ": "
-    lines = list(head)
+    path, lines = Path(path), list(head)
     for group in GROUPS:
         lines += ["", f"# {group.title.capitalize()}: {group.about} ".ljust(80, "-")]
         for key in group.options:
@@ -213,23 +155,22 @@ def page(head: Sequence[str], options: Mapping[str, Any], path: str | os.PathLik
             mark = "# " if left_out else ""
             lines += ["", *comment(key.comment)]
             if isinstance(shown, dict):
-                lines += [mark + line for line in _tables(key.name, shown, toml)]
+                lines += [mark + line for line in _tables(key.name, shown)]
             else:
-                lines.append(f"{mark}{key.name}{sign}{_written(shown, flat=left_out)}")
+                lines.append(f"{mark}{key.name} = {_written(shown, flat=left_out)}")
     return "\n".join(lines) + "\n"
 
 
-def _tables(name: str, forms: Mapping[str, Any], toml: bool) -> list[str]:
-    """A line for each column, and in YAML one before them."""
-    sign, lines = " = " if toml else ": ", [] if toml else [f"{name}:"]
+def _tables(name: str, forms: Mapping[str, Any]) -> list[str]:
+    """A line for each column."""
+    lines = []
     for key, form in forms.items():
         said = _written(form, flat=True)
         if isinstance(form, Mapping):
-            inside = (f"{word}{sign}{_written(part, flat=True)}" for word, part in form.items())
+            inside = (f"{word} = {_written(part, flat=True)}" for word, part in form.items())
             said = f"{{ {', '.join(inside)} }}"
-        bare = toml and re.fullmatch(r"[\w-]+", key, re.ASCII)
-        start = f"{name}." if toml else "  "
-        lines.append(f"{start}{key if bare else quoted(key)}{sign}{said}")
+        bare = re.fullmatch(r"[\w-]+", key, re.ASCII)
+        lines.append(f"{name}.{key if bare else quoted(key)} = {said}")
     return lines
 
 
@@ -239,10 +180,8 @@ def comment(paragraph: str) -> list[str]:
 
 
 def _written(value: Any, flat: bool = False) -> str:
-    """A value in the words that TOML and YAML share, which are close to those of JSON."""
-    if isinstance(value, float):
-        return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))  # YAML wants the point
-    if isinstance(value, int):
+    """A value in the words of TOML, which are close to those of JSON."""
+    if isinstance(value, int | float):
         return str(value).lower()  # of True and False too
     if isinstance(value, list | tuple):
         parts = [_written(part, flat=True) for part in value]
@@ -253,6 +192,6 @@ def _written(value: Any, flat: bool = False) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a string of TOML and of YAML."""
+    """The text as a string of TOML."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in plain) + '"'

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,10 +48,12 @@ class Console:
         self._ended.set()
         self._ended = ended = threading.Event()
 
+        mine = weakref.ref(self)  # a console that is gone says nothing more
+
         def lines() -> None:
-            while not ended.wait(LINE_EVERY):
+            while not ended.wait(LINE_EVERY) and (console := mine()) is not None:
                 seconds = time.monotonic() - started
-                self._say(f"{label}: {state}{left}, for {seconds:.0f} s so far")
+                console._say(f"{label}: {state}{left}, for {seconds:.0f} s so far")
 
         def show(done: int, total: int) -> None:
             nonlocal begun, state, left

@@ -24,7 +24,6 @@ from privtraj.cli.options import (
     arguments,
     changed,
 )
-from privtraj.cli.results import even_times, write_paths
 from privtraj.recipe import BOOLEAN, OLD_NAMES, Option, one_of
 
 if TYPE_CHECKING:
@@ -37,12 +36,10 @@ if TYPE_CHECKING:
 # fmt: off
 FILES = (
     Option("config", FILE,
-           "TOML or YAML file with any of these options; those on the command line win"),
+           "TOML file with any of these options; those on the command line win"),
     Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
 )
 LOOKS = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
-    Option("dry_run", BOOLEAN, "look at the records as 'privtraj check' does and say what would be "
-           "done: spend nothing"),
     Option("yes", BOOLEAN, "go on where a range looks plainly wrong"),
 )
 # fmt: on
@@ -91,14 +88,6 @@ def fit(args: argparse.Namespace, console: Console) -> int:
     """
     args = settled(args)
     console.quiet, console.json = args.quiet, args.json
-    if args.dry_run:  # all that comes before the first payment, and what would come after it
-        look = shared.looked(vars(args), _prepared(args))
-        names = ("ledger", "out", "certificate", "paths", "write_config")
-        files = [str(getattr(args, name)) for name in names if getattr(args, name) is not None]
-        values = {"command": "fit", "dry_run": True, **look.to_dict(typed=True)}
-        text = f"{look.text(typed=True)}\nfit would write: {', '.join(files)}"
-        console.result({**values, "would_write": files}, text)
-        return 0 if look.fine else PLAINLY_WRONG
     model, values = fitted(args, console)
     from privtraj.assess.groups import groups_of, sentences
     from privtraj.assess.ranges import doubts
@@ -113,9 +102,8 @@ def fit(args: argparse.Namespace, console: Console) -> int:
         text = f"{kept}\n\n{text}"
     if (ledger := ledger_of(args)) is not None:
         text += f"\n\n{ledger.describe()}"
-    if args.paths is None:
-        out = shlex.quote(str(args.out))
-        text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
+    out = shlex.quote(str(args.out))
+    text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
     values |= {"groups": [asdict(one) for one in groups], "doubts": list(found)}
     console.result({"command": "fit", **values}, text)
     return PLAINLY_WRONG if found else 0
@@ -126,14 +114,14 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     from privtraj.data.snapshots import Snapshots
 
     if Path(args.data or "").is_file():
-        shared.spare_pandas(console, args.data, args.paths)
+        shared.spare_pandas(console, args.data)
     synthesizer = _prepared(args)
     note(args, synthesizer, console)
     console.progress("reading the table")
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
+    measure = synthesizer.checked_for(snapshots)
     if not args.yes:
-        refuse_wrong(shared.looked(vars(args), synthesizer, ranges_only=True))
-    measure = synthesizer.measure_for(snapshots.axes)
+        refuse_wrong(shared.looked(vars(args), ranges_only=True))
     if measure.sums_every_step and not args.quiet:
         import jax
 
@@ -158,9 +146,6 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     if args.certificate is not None:
         text = model.certificate.to_json() + "\n"
         values["certificate_file"] = console.write(text, args.certificate, args.force)
-    if args.paths is not None:
-        paths = model.sample(args.n or PEOPLE_DRAWN, even_times(model, args.at), seed=args.seed)
-        values["paths"] = write_paths(paths, args.paths, args.force, console)
     if args.write_config is not None:
         text = config.text(vars(args), args.write_config)
         values["config"] = console.write(text, args.write_config, args.force)
@@ -265,8 +250,6 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
     shared.require(vars(args), "epsilon", "delta", "out")
     check_budget(args.epsilon, args.delta)
     check_declared(declared_of(args))
-    if args.paths is None and (args.n is not None or args.at is not None):
-        raise InputError("-n and --at say how many paths to draw: add --paths FILE, or remove them")
     if args.seed is not None and not args.not_private:
         raise InputError(
             "--seed makes the noise predictable, and the model not private: leave it out, or add "
@@ -284,15 +267,8 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
         )
     ledger_of(args)  # its caps are checked before anything is read
     people_of(args)
-    writes = {"out": (".privtraj",), "certificate": (".json",), "paths": shared.TABLES}
-    writes["write_config"] = config.SUFFIXES
+    writes = {"out": (".privtraj",), "certificate": (".json",), "write_config": config.SUFFIXES}
     shared.check_files(args, "data", "ledger", "config", "people", "people_key", **writes)
-    if args.paths is not None:
-        from privtraj.export.files import check_paths
-
-        features = shared.declared(vars(args))["features"]
-        columns = shared.columns(vars(args))[: len(features)]  # flags of what is missing come last
-        check_paths(args.paths, features, [column.domain for column in columns], args.at or 2)
     shared.keep_compiled()
     from privtraj.data.public import PublicInputs
     from privtraj.synthesizer import TrajectorySynthesizer

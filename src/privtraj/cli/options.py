@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from privtraj import recipe
-from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.cells import typed_column
 from privtraj.measures.registry import KIND
 from privtraj.recipe import BOOLEAN, NAMES, NUMBER, TEXT, Kind, Option, need, one_of, several, whole
@@ -234,12 +233,6 @@ _OUTPUT = (
     Option("out", FILE, example="model.privtraj", about="the model, named .privtraj",
            needed="it names the file to write"),
     Option("certificate", FILE, example="certificate.json", about="the certificate, as .json"),
-    Option("paths", FILE, example="paths.csv", about=
-           "synthetic paths too, as a table or a map: .csv, .parquet, .geojson, ..."),
-    Option("n", whole(1), example=1000, otherwise=PEOPLE_DRAWN, short="-n", about=
-           "number of synthetic people in the paths"),
-    Option("at", whole(1), example=81, otherwise="the fitted times", about=
-           "number of times in the paths, spread over the range"),
     Option("force", BOOLEAN, default=False, about="replace existing files"),
     Option("json", BOOLEAN, default=False, about="print the result as one JSON object"),
     Option("quiet", BOOLEAN, default=False, about="show no progress"),

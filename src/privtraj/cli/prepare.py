@@ -25,14 +25,12 @@ from privtraj import recipe
 from privtraj.base.errors import aligned
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
-from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, budget, changed, writing
+from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, budget, changed, writing
 from privtraj.recipe import BOOLEAN, Option, whole
 
 # A configuration to fill in -------------------------------------------------------------------
 
-_OUT = changed(
-    "out", "file to write, .toml or .yaml", needed="", default=Path("privtraj.toml"), short="-o"
-)
+_OUT = changed("out", "file to write, .toml", needed="", default=Path("privtraj.toml"), short="-o")
 _LOOKED = "names and kinds of columns and, of CSV, how numbers and dates are written"
 
 
@@ -45,7 +43,7 @@ def init(args: argparse.Namespace, console: Console) -> None:
 
     examples:
       privtraj init clinic.csv -o fit.toml
-      privtraj init postgresql://host/clinic --query visits -o fit.yaml
+      privtraj init postgresql://host/clinic --query visits -o fit.toml
 
     then fill in the file and run:
       privtraj fit --config fit.toml
@@ -210,7 +208,7 @@ def _words(name: str) -> set[str]:
 
 # A look at the table --------------------------------------------------------------------------
 
-_CONFIG = Option("config", FILE, "TOML or YAML file of a fit; options on the command line win")
+_CONFIG = Option("config", FILE, "TOML file of a fit; options on the command line win")
 
 
 def _of_records(group: Group) -> Group:
@@ -233,8 +231,8 @@ def check(args: argparse.Namespace, console: Console) -> int:
           --feature height 40 210 --feature weight 1 140 --time-range 0 20
       privtraj check --config fit.toml
 
-    It counts records outside the ranges, cells that cannot be read, people who are there twice, and
-    says what fit would do. What it prints is about raw records: never for release.
+    It counts records outside the ranges, cells that cannot be read, people who are there twice.
+    What it prints is about raw records: never for release.
 
     exit codes: 0, fit would take the table and no range is plainly wrong; 3, one is, or fit would
     not; 2, bad input
@@ -242,16 +240,8 @@ def check(args: argparse.Namespace, console: Console) -> int:
     args = fit.settled(args)
     console.json = args.json
     fit.check_table(args)
-    synthesizer = None
-    if args.epsilon is not None and args.delta is not None:
-        from privtraj.synthesizer import TrajectorySynthesizer
-
-        synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
-    found = shared.looked(vars(args), synthesizer)
-    text = found.text(typed=True)
-    if synthesizer is None:
-        text += "\nAdd --epsilon and --delta to see what fit would do."
-    console.result({"command": "check", **found.to_dict(typed=True)}, text)
+    found = shared.looked(vars(args))
+    console.result({"command": "check", **found.to_dict(typed=True)}, found.text(typed=True))
     return 0 if found.fine else PLAINLY_WRONG
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 # fmt: off
 _WHICH = (
     MODEL,
-    changed("n", "number of synthetic people"),
-    changed("at", "number of times, spread over the range"),
+    Option("n", whole(1), "number of synthetic people", otherwise=PEOPLE_DRAWN, short="-n"),
+    Option("at", whole(1), "number of times, spread over the range", otherwise="the fitted times"),
     Option("times", TIMES,
            "instead of --at: the times themselves, numbers or dates inside the range"),
     Option("where", CONDITIONS,
@@ -150,6 +150,7 @@ def report(args: argparse.Namespace, console: Console) -> None:
     """
     shared.require(vars(args), "out")
     shared.check_files(args, "model", out=(".html",))
+    shared.spare_pandas(console)
     model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 

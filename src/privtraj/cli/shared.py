@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
     from privtraj.columns.kinds import Column
     from privtraj.model.model import TrajectoryModel
-    from privtraj.synthesizer import TrajectorySynthesizer
 
 TABLES = formats.suffixes(formats.PATHS)
 """What paths are written as."""
@@ -162,14 +161,11 @@ def table(chosen: Mapping[str, Any], reads: Callable[..., Any]) -> dict[str, Any
     return {**arguments(reads, chosen), **declared(chosen), "bins": bins}
 
 
-def looked(
-    chosen: Mapping[str, Any], synthesizer: TrajectorySynthesizer | None, ranges_only: bool = False
-) -> TableCheck:
-    """The steward's own look at the records; synthesizer: of the fit, if its budget is known."""
+def looked(chosen: Mapping[str, Any], ranges_only: bool = False) -> TableCheck:
+    """The steward's own look at the records."""
     from privtraj.assess.look import check
 
-    known = table(chosen, check)
-    return check(chosen["data"], **known, synthesizer=synthesizer, ranges_only=ranges_only)
+    return check(chosen["data"], **table(chosen, check), ranges_only=ranges_only)
 
 
 def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:

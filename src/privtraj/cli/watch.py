@@ -28,7 +28,7 @@ _WHEN = (
     Option("every", TEXT, "look for new batches so often: 30m, 12h, 1d", metavar="TIME"),
     Option("once", BOOLEAN, "instead: one step, as from cron or Airflow"),
     Option("no_report", BOOLEAN, "write no page for each batch"),
-    *(fit.EXTEND[0], fit.LOOKS[1]),
+    *(fit.EXTEND[0], fit.LOOKS[0]),
 )
 _PEOPLE = Option("people", FILE, "file of people that fits have kept", metavar="PEOPLE",
                  placed=True)
@@ -161,7 +161,7 @@ def _taken(
         if isinstance(source, Path) and content_of(source) != content:
             raise InputError(f"'{source}' changes while it is read: move it there when it is whole")
         if not args.yes:
-            fit.refuse_wrong(shared.looked(chosen, None, ranges_only=True))
+            fit.refuse_wrong(shared.looked(chosen, ranges_only=True))
         people, said = fit.people_of(args), fit.declared_of(args)
         how: dict[str, Any] = {"ledger": ledger, "people": people, "new_people": args.new_people}
         if earlier is None:

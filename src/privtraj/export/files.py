@@ -132,7 +132,7 @@ def to_geojson(paths: PathRows, x: str | None = None, y: str | None = None) -> d
 
 def _by_corners(
     plot: Plot, places: Sequence[list[float]], known: Sequence[dict[str, Any]], time: str
-) -> tuple[list[list[float]], list[dict[str, Any]]]:
+) -> tuple[tuple[list[float], ...], tuple[dict[str, Any], ...]]:
     """Positions and rows of one path with the corners of its ways in between, at the times at which
     they are passed; all else is as at the reading before."""
     unit = plot.ground.nearest(to_unit(np.array(places), plot.bounds))
@@ -148,16 +148,15 @@ def _by_corners(
             rows.append(known[k] | {time: _between(known[k][time], known[k + 1][time], share)})
         line.append(places[k + 1])
         rows.append(known[k + 1])
-    return line, rows
+    return tuple(line), tuple(rows)
 
 
 def _between(start: Any, end: Any, share: float) -> Any:
     """The time at this share of the way, as the readings write theirs."""
     if not isinstance(start, str):
         return start + share * (end - start)
-    first, last = (np.datetime64(each.removesuffix("Z"), "us") for each in (start, end))
-    moment = first + np.timedelta64(round(share * (last - first).astype(int)), "us")
-    return f"{moment}Z"
+    first, last = np.array([start[:-1], end[:-1]], "datetime64[us]").astype(np.int64).tolist()
+    return f"{np.datetime64(round(first + share * (last - first)), 'us')}Z"
 
 
 def to_trips(paths: PathRows, x: str | None = None, y: str | None = None) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from .distances import path_wasserstein2 as path_wasserstein2
 from .distances import randomly_coupled as randomly_coupled
 from .distances import squared_w2_per_time as squared_w2_per_time
 from .distances import squared_wasserstein2 as squared_wasserstein2
-from .distances import two_sample_auc as two_sample_auc
 from .distances import wasserstein1 as wasserstein1
 from .distances import wasserstein2 as wasserstein2
 from .evaluation import Evaluation as Evaluation

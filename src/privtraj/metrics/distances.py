@@ -1,5 +1,4 @@
-"""Distances between clouds of people and between their paths: exact optimal transport, and how well
-a classifier tells two crowds apart."""
+"""Distances between clouds of people and between their paths: exact optimal transport."""
 
 from __future__ import annotations
 
@@ -8,9 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
 from privtraj.columns.kinds import Axes, Category, of_tables
-from privtraj.metrics.columns import Meaning, known_columns, numbers_alone, one_hot
+from privtraj.metrics.columns import Meaning, known_columns, numbers_alone
 from privtraj.metrics.registry import (
     MOST,
     cloud_metric,
@@ -24,13 +22,6 @@ from privtraj.metrics.registry import (
 Cost = Literal["euclidean", "sqeuclidean"]
 
 LEAST_GROUP = 8  # real people of a level, below which it is left out: as for an evaluation's time
-
-# Of the classifier; set by hand
-_FOLDS = 5
-_WAVES = 50  # random Fourier features at each of two widths
-_WIDTHS = (1.0, 0.3)  # in median distances
-_MOST_PRODUCTS = 30  # features up to which all products are used
-_RIDGE = 0.2  # of the mean square of a feature
 
 # Clouds ---------------------------------------------------------------------------------------
 
@@ -149,65 +140,3 @@ def randomly_coupled(paths: Any, *, seed: int = 0) -> Floats:
         there = np.flatnonzero(np.isfinite(array[:, i, 0]))
         array[there, i] = array[rng.permutation(there), i]
     return array
-
-
-@cloud_metric("auc", "classifier AUC", better="0.5")
-def two_sample_auc(synthetic: Any, real: Any, *, seed: int = 0, columns: Meaning = None) -> float:
-    """How well a classifier tells them apart: its AUC on synthetic and real people (n, d), (k, d),
-    the chance that a synthetic person it has not seen looks more synthetic than a real one.
-
-    Ridge regression on the features, their products, and random Fourier features of two widths;
-    mean over five folds of stratified cross-validation, of equally many people of both kinds, at
-    most 1,000.  columns: if some are categories, which are then one-hot encoded.
-    """
-    from scipy.stats import rankdata
-
-    if columns is not None:
-        known = known_columns(columns, real.shape[1])
-        synthetic, real = one_hot(synthetic, known), one_hot(real, known)
-    size = min(len(synthetic), len(real), MOST)
-    if size < _FOLDS:
-        raise InputError(f"a classifier in {_FOLDS} folds needs {_FOLDS} people of each kind")
-    rng = np.random.default_rng(seed)
-    some = [points[rng.permutation(len(points))[:size]] for points in (synthetic, real)]
-    features = _features(np.concatenate(some), rng)
-    kind = np.repeat([1.0, -1.0], size)
-    fold = np.tile(np.arange(size) % _FOLDS, 2)
-    aucs = []
-    for part in range(_FOLDS):
-        seen = fold != part
-        trained, target = features[seen], kind[seen]
-        # w = (A'A / n + ridge)^-1 A't / n = A' (AA' / n + ridge)^-1 t / n, by the smaller matrix,
-        # minimises |A w - t|^2 / n + ridge |w|^2
-        n, p = trained.shape
-        if p <= n:
-            square = trained.T @ trained / n + _RIDGE * np.eye(p)
-            weights = np.linalg.solve(square, trained.T @ target / n)
-        else:
-            square = trained @ trained.T / n + _RIDGE * np.eye(n)
-            weights = trained.T @ np.linalg.solve(square, target / n)
-        # P(score of a positive > score of a negative) + P(equal) / 2
-        positive = kind[~seen] > 0
-        count = int(positive.sum())
-        ranks = rankdata(features[~seen] @ weights)[positive].sum() - count * (count + 1) / 2
-        aucs.append(ranks / (count * (len(positive) - count)))
-    return float(np.mean(aucs))
-
-
-def _features(points: Floats, rng: np.random.Generator) -> Floats:
-    """(n, p) standard scores of coordinates, products and waves."""
-
-    def standard(columns: Floats) -> Floats:
-        spread = columns.std(axis=0)
-        return (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-
-    z = standard(points)
-    d = z.shape[1]
-    i, j = np.triu_indices(d) if d <= _MOST_PRODUCTS else (np.arange(d), np.arange(d))
-    some = z[rng.permutation(len(z))[:200]]
-    middle = max(float(np.median(np.linalg.norm(some[:, None] - some[None, :], axis=2))), 1e-9)
-    waves = []
-    for width in _WIDTHS:
-        angles = z @ rng.standard_normal((d, _WAVES)) / (width * middle)
-        waves.append(np.cos(angles + rng.uniform(0, 2 * np.pi, _WAVES)))
-    return standard(np.concatenate([z, z[:, i] * z[:, j], *waves], axis=1))

@@ -30,7 +30,7 @@ from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import InputError
 from privtraj.base.space import utc_seconds
 
-Better = Literal["lower", "higher", "0.5", "1"]
+Better = Literal["lower", "higher", "1"]
 Compared = TypeVar("Compared", bound=Callable[..., float])
 Made = TypeVar("Made")
 

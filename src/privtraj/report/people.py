@@ -123,8 +123,6 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
 
     Everybody is there all the time: who comes and goes does not change the marginals.
     """
-    import pandas as pd
-
     model = model if model.growth is None else model.with_growth(None)
     times = frame_times(model.numeric_times, len(model.features))
     size = len(times) * len(model.features)
@@ -150,6 +148,8 @@ def sampled(model: TrajectoryModel, seed: int = SEED) -> Sampled:
     people = values[chosen]
     people = np.where(np.isnan(people).all(axis=1, keepdims=True), middle[:, 2].T, people)
     if np.isnan(people).any():
+        import pandas as pd
+
         frames = pd.DataFrame(people.swapaxes(0, 1).reshape(len(times), -1))
         filled = frames.interpolate(limit_direction="both").to_numpy()
         people = filled.reshape(len(times), *people[:, 0].shape).swapaxes(0, 1)
