@@ -6,7 +6,6 @@ import argparse
 import shlex
 from argparse import SUPPRESS
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
@@ -113,8 +112,6 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     """The model, saved with all that was asked for, and what to say about it."""
     from privtraj.data.snapshots import Snapshots
 
-    if Path(args.data or "").is_file():
-        shared.spare_pandas(console, args.data)
     synthesizer = _prepared(args)
     note(args, synthesizer, console)
     console.progress("reading the table")

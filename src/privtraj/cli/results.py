@@ -78,7 +78,6 @@ def sampled(
         raise InputError("--at and --times exclude each other: say how many times, or which")
     shared.require(vars(args), "out")
     shared.check_files(args, out=shared.TABLES)
-    shared.spare_pandas(console, args.out)
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
@@ -150,7 +149,6 @@ def report(args: argparse.Namespace, console: Console) -> None:
     """
     shared.require(vars(args), "out")
     shared.check_files(args, "model", out=(".html",))
-    shared.spare_pandas(console)
     model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 

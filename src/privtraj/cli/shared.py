@@ -8,11 +8,9 @@ import os
 import platform
 import re
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base import files, formats
@@ -191,24 +189,6 @@ def check_files(args: argparse.Namespace, *reads: str, **writes: tuple[str, ...]
         if not path.name.lower().endswith(suffixes):
             raise InputError(f"the name '{path.name}' must end in {either(suffixes)}")
         files.check_writable(path, args.force)
-
-
-def spare_pandas(console: Console, *paths: str | Path | None) -> None:
-    """Let pyarrow do without pandas, which takes half a second to load.
-
-    pyarrow looks for it once, to know its tables; in a process of our own that has nothing but CSV
-    and Parquet files there are none.
-    """
-    plain = all(p is None or str(p).lower().endswith((".csv", ".parquet")) for p in paths)
-    if console.alone and plain and "pandas" not in sys.modules:
-        import pyarrow
-
-        too_old = ModuleType("pandas")
-        too_old.__dict__["__version__"] = "0"
-        with warnings.catch_warnings(action="ignore"):
-            sys.modules["pandas"] = too_old
-            pyarrow.array([])
-            del sys.modules["pandas"]
 
 
 def keep_compiled() -> None:

@@ -135,7 +135,9 @@ def between(
     "spline": monotone cubic, no overshoot.
     """
     if interpolation == "spline":
-        return _monotone_cubic(knots, knot_times, times)
+        from scipy.interpolate import PchipInterpolator
+
+        return np.asarray(PchipInterpolator(knot_times, knots, axis=1)(times))
     left = np.clip(np.searchsorted(knot_times, times, side="right") - 1, 0, len(knot_times) - 2)
     order = np.argsort(times, kind="stable")
     places = np.ascontiguousarray(knots.swapaxes(0, 1))  # all people of one time in one piece
@@ -146,29 +148,6 @@ def between(
         bridged = interpolation == "bridge"
         values[inside] = reference.bridge(*pair, rng) if bridged else straight(*pair)
     return values.swapaxes(0, 1)
-
-
-def _monotone_cubic(knots: Points, knot_times: Floats, times: Floats) -> Points:
-    """As SciPy's PchipInterpolator, which takes half a second to load: cubic with slopes that are
-    harmonic means of those beside a knot, and 0 at its turns."""
-    y = knots.swapaxes(0, 1).astype(np.float64)
-    dt = np.diff(knot_times)[:, None, None]
-    slope = np.diff(y, axis=0) / dt
-    d = np.repeat(slope[:1], len(y), axis=0)
-    if len(y) > 2:
-        before, after, w = slope[:-1], slope[1:], (2 * dt[1:] + dt[:-1], dt[1:] + 2 * dt[:-1])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = (w[0] / before + w[1] / after) / (w[0] + w[1])
-            d[1:-1] = np.where(np.sign(before) * np.sign(after) > 0, 1 / mean, 0.0)
-        for end, a, b in ((0, 0, 1), (-1, -1, -2)):  # parabolas, bent no further than is monotone
-            turn = ((2 * dt[a] + dt[b]) * slope[a] - dt[a] * slope[b]) / (dt[a] + dt[b])
-            steep = (slope[a] * slope[b] < 0) & (abs(turn) > 3 * abs(slope[a]))
-            d[end] = np.where(turn * slope[a] <= 0, 0.0, np.where(steep, 3 * slope[a], turn))
-    i = np.clip(np.searchsorted(knot_times, times, side="right") - 1, 0, len(slope) - 1)
-    s = (times - knot_times[i])[:, None, None]
-    bend = (d[:-1] + d[1:] - 2 * slope) / dt
-    cubic, square = bend / dt, (slope - d[:-1]) / dt - bend
-    return np.asarray(y[i] + s * (d[i] + s * (square[i] + s * cubic[i]))).swapaxes(0, 1)
 
 
 def follow(clouds: Floats, clock: Floats, reference: Reference) -> Floats:
