@@ -187,6 +187,8 @@ def test_certificates_of_different_people_make_one_that_verifies(adjacency):
     assert again.mechanism == "discrete Laplace and Gaussian"
     year = certify_disjoint([joined, each[0]], public_inputs={})
     assert year.verify() == pytest.approx(joined.epsilon)
+    moves = {"add-remove": 1, "replace-one": 2}[adjacency]  # between two branches at most
+    assert year.slack == moves * max(one.slack for one in each)
 
 
 def test_a_tree_that_was_changed_does_not_verify():

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 import privtraj as pt
+from killing import killed_at
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy import ledger_file
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.stream import people as people_module
 from privtraj.stream.people import People, new_key
-from stream.killing import killed_at
 
 BUDGET = (1.0, 1e-5, "add-remove", "a fit")
 

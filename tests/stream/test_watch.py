@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import privtraj as pt
+from killing import killed_at
 from privtraj import cli
 from privtraj.base.errors import InputError
 from privtraj.privacy import ledger_file
@@ -24,7 +25,6 @@ from privtraj.privacy.ledger_file import FITTED, LedgerFile
 from privtraj.stream import people as people_module
 from privtraj.stream.people import People, new_key
 from privtraj.stream.watch import CERTIFICATE, MODEL, Stream
-from stream.killing import killed_at
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FILES = ("stream/watch.py", "stream/people.py", "ledger_file.py", "base/files.py")

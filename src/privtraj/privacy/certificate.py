@@ -524,6 +524,10 @@ def certify_disjoint(
     That nobody is in two of them is the steward's word; the guarantee rests on it (`accounting`).
     Without that word, not `disjoint`, releases come one after the other, and budgets are added,
     which holds however the later ones were decided upon; the exact epsilon is at most their sum.
+
+    The slack that a certificate of several branches states is the largest over the ways in which a
+    person matters: the largest of a branch, or twice that where a person may move from one branch
+    to another. So each of its branches has at most that, or half of it.
     """
     if not certificates or len({one.adjacency for one in certificates}) > 1:
         raise InputError("certificates of different people need the same adjacency to be joined")
@@ -534,7 +538,8 @@ def certify_disjoint(
         for one in certificates:  # branches of branches are branches
             match one.guarantee.parts:
                 case (Parallel(inside),):
-                    branches += [Sequential((part,), one.slack) for part in inside]
+                    moves = 2 if adjacency == "replace-one" and len(inside) > 1 else 1
+                    branches += [Sequential((part,), one.slack / moves) for part in inside]
                 case _:
                     branches.append(one.guarantee)
         joined, delta = Sequential((Parallel(tuple(branches)),)), max(deltas)
