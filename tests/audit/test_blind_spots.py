@@ -12,6 +12,7 @@ audit_power.py` does the same with whole fits.
 import copy
 import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -179,7 +180,7 @@ class Rewound(Guard):
 
     def ask(self, release):
         again = copy.copy(self)
-        again._source = copy.deepcopy(self._source)
+        again._view = replace(again._view, source=copy.deepcopy(self._view.source))
         return Guard.ask(again, release)
 
 

@@ -63,7 +63,7 @@ class HalfTheSensitivity(Guard):
 
     def ask(self, release):
         unpaid = Guard(
-            self._view.rows, self.shape, Ledger(60.0, 0.1), self._source, watcher=self._watcher
+            self._view.rows, self.shape, Ledger(60.0, 0.1), self._view.source, watcher=self._watcher
         )
         answers = unpaid.ask(replace(release, noise=Gaussian(release.noise.multiplier / 2)))
         self.ledger.spend(release.event(self.shape))

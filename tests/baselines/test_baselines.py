@@ -1,7 +1,7 @@
 """What every baseline promises: a sensible fit, the stated cost, the stated sensitivity."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -185,7 +185,7 @@ class Recorder(Guard):
 
     def __init__(self, guard, source):
         self.__dict__.update(vars(guard))
-        self._source = source
+        self._view = replace(self._view, source=source)
         self.answers = []
 
     def ask(self, release):

@@ -80,7 +80,7 @@ def test_a_table_on_stdout_and_the_same_in_a_file(words, tmp_path, capsys):
     lines = said.out.splitlines()
     assert lines[0] == NOTICE
     assert ["score", "model", "floor", "ceiling", "better"] in [line.split() for line in lines]
-    for label in ("W2", "classifier AUC", "worth (people per time)", "path W2", "trip JSD"):
+    for label in ("W2", "worth (people per time)", "path W2", "trip JSD"):
         assert sum(line.startswith(label + "  ") for line in lines) == 1
     assert "a random half of the people" in said.out
     assert said.err == ""

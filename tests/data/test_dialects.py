@@ -485,10 +485,9 @@ def test_encodings_are_guessed(encoding, found, tmp_path):
 
 def test_notes_count_what_is_unreadable_and_quote_nothing(tmp_path):
     found = detected(tmp_path, ["1.5"] * 20 + ["12.5kg", SECRET])
-    (note,) = found.notes()
-    assert note.startswith("2 of 22 cells of column 'größe' are not numbers: ")
-    assert SECRET not in note
-    assert "12.5kg" not in note
+    notes = found.notes()
+    assert notes[-1].startswith("2 of 22 cells of column 'größe' are not numbers: ")
+    assert not any(value in note for note in notes for value in (SECRET, "12.5kg"))
 
 
 def test_readings_are_those_of_a_fit(tmp_path):

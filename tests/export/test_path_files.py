@@ -296,20 +296,6 @@ def test_sampling_to_every_format(suffix, town, tmp_path):
         assert lines[0]["properties"]["times"] == [0.0, 4.5, 9.0]
 
 
-def test_a_map_of_what_has_no_place_is_refused_before_anything_is_spent(town, tmp_path, capsys):
-    out, paths = tmp_path / "m.privtraj", tmp_path / "paths.geojson"
-    rest = ["--out", str(out), "--paths", str(paths)]
-    assert cli.main(_fit(town, *rest, places=("speed", "lat"))) == 2
-    assert "named like a longitude" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_fit_can_write_a_map(town, tmp_path):
-    out, paths = tmp_path / "m.privtraj", tmp_path / "paths.geojson"
-    assert cli.main(_fit(town, "--out", str(out), "--paths", str(paths), "-n", "3")) == 0
-    assert len(json.loads(paths.read_text())["features"]) == 3
-
-
 # Rules of other programs -------------------------------------------------------------------------
 
 MOMENTS = 1.7e9 + np.array([1800.0, 0.0, 3600.0])  # not in order

@@ -178,12 +178,12 @@ def test_more_people_never_ask_for_fewer_windows(features):
 def test_what_slabs_hide_falls_with_their_number_and_grows_with_frequency():
     t = np.linspace(0, 1, 96)
     hidden = np.array([
-        [choice.unseen(wave(f, t), t, choice.even_windows(96, k)) for f in range(1, 7)]
+        [choice.unseen(wave(f, t), t, choice.even_windows(96, k), 1.0) for f in range(1, 7)]
         for k in (3, 6, 12, 24)
     ])  # fmt: skip
     assert (np.diff(hidden[:, :3], axis=0) < 0).all()
     assert (np.diff(hidden[2]) > 0).all()
-    assert choice.unseen(wave(9, t), t, np.arange(96)) == 0
+    assert choice.unseen(wave(9, t), t, np.arange(96), 1.0) == 0
 
 
 @pytest.mark.parametrize(("moments", "slabs"), [(10, 3), (7, 7), (100, 9), (5, 2)])

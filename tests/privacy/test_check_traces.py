@@ -19,7 +19,6 @@ FIT = ["fit", "t.csv", "--time", "t", "--feature", "x", "0", "1", "--person", "i
 FIT += ["--time-range", "0", "10", "--bins", "3", "--epsilon", "0.5", "--delta", "1e-5"]
 FIT += ["--measure", "counts", "--windows", "bins", "--cells", "4", "--particles", "16"]
 OUT = ["--out", "m.privtraj", "--certificate", "c.json", "--write-config", "fit.toml"]
-OUT += ["--paths", "p.csv", "-n", "5"]
 OTHERWISE = ("id", "time", "model", "fingerprint")
 
 
@@ -51,7 +50,7 @@ def test_files_do_not_know_whether_a_range_was_wrong_or_the_steward_said_yes(wri
     passed = write("passed", 1.0, *seeded)
     unseen = write("unseen", 1.0, *seeded, "--yes")
     wrong = write("wrong", 100.0, *seeded, "--yes")
-    assert set(passed[1]) == {"m.privtraj", "c.json", "fit.toml", "p.csv"}
+    assert set(passed[1]) == {"m.privtraj", "c.json", "fit.toml"}
     assert passed[0] == unseen[0] == wrong[0] == 0
     assert passed[1] == unseen[1] == wrong[1]
     assert write("stopped", 100.0, *seeded) == (2, {})

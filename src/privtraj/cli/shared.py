@@ -54,7 +54,7 @@ class Command:
         about = " ".join(head.split()).removesuffix(".")
         about = about[:1].lower() + about[1:]
         words = {"description": about, "epilog": rest or None, **self.words}
-        added = commands.add_parser(self.run.__name__, help=about, **words)
+        added = commands.add_parser(self.run.__name__, help=about.replace("%", "%%"), **words)
         added.set_defaults(run=self.run)
         typed = [added.prog]  # what a command line needs, without all that it may have
         if self.actions:

@@ -71,7 +71,7 @@ _FAULTS: dict[str, tuple[str | Arg | Said, ...]] = {
     "broken": ("have values in {} that are not whole: round them, or declare numbers",),
     "missing": (
         "have missing values in {}: say that people may lack it with ",
-        Said("missing=True in its column", "--column NAME number low=... high=... missing"),
+        Said("missing=True in its column", "missing in its --column"),
         ", fill them in, or lose these people with ",
         Arg("missing", "drop"),
     ),
