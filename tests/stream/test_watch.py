@@ -8,10 +8,12 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -222,8 +224,7 @@ def test_kills_of_the_command_at_random_moments(tmp_path):
     """SIGKILL to `privtraj watch`: every restart goes on, each batch is spent once."""
     rng, done = random.Random(0), 0
     while done < KILLS:
-        folder = tmp_path / str(done)
-        folder.mkdir()
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))  # the last one may have seen no kill
         incoming(folder / "in", 3)
         (folder / "out").mkdir()
         new_key(folder / "key")

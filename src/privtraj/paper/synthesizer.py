@@ -343,9 +343,9 @@ class PaperSynthesizer:
             paths = self.start.sample(self.m, times=snapshots.bin_times, seed=seed).values
             places = encoded(snapshots.columns, np.swapaxes(paths, 0, 1))
             return to_unit(places, snapshots.bounds)
-        if self.start == "uniform":
-            return rng.uniform(size=shape)
         if isinstance(self.start, str | WarmStart):
+            if self.start == "uniform":
+                return rng.uniform(size=shape)
             return np.asarray(fold(rng.normal(0.5, START_VARIANCE**0.5, size=shape)), np.float64)
         start = encoded(snapshots.columns, np.asarray(self.start, np.float64))
         points = to_unit(start, snapshots.bounds)
