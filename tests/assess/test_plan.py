@@ -40,7 +40,7 @@ def quick():
     """Fewer fits for each forecast; the fits are the real ones."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "STAND_INS", ("one group that jumps", "groups that exchange people"))
-        patch.setattr(plan, "STEPS", {True: (-3, 0, 3), False: (0,)})
+        patch.setattr(plan, "STEPS", (-3, 0, 3))
         yield
 
 
@@ -58,7 +58,7 @@ def many(quick):
 def one_stand_in(monkeypatch, tmp_path):
     """The least forecast there is, an empty cache, and the fits so far."""
     monkeypatch.setattr(plan, "STAND_INS", ("groups that exchange people",))
-    monkeypatch.setattr(plan, "STEPS", {True: (0,), False: (0,)})
+    monkeypatch.setattr(plan, "STEPS", (0,))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     fits, fit = [], simulate.simulate
 

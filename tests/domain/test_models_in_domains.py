@@ -320,11 +320,12 @@ def test_the_command_line_and_a_configuration_take_a_domain(tmp_path, capsys, mo
         assert outside(bay(), model.sample(100, np.linspace(0, 1, 30), seed=1)) == 0
 
 
-@pytest.mark.parametrize("make", [bay, river])
+@pytest.mark.parametrize("make", [bay, pytest.param(river, marks=pytest.mark.thorough)])
 def test_exported_lines_stay_inside_between_readings(make):
     """Few readings, joined as a map joins them: the line goes by the corners of the domain."""
     domain = make()
-    model = pt.TrajectorySynthesizer(4.0, 1e-5, seed=0).fit(snapshots(domain))
+    small = {"particles": 64, "windows": "bins", "seed": 0}
+    model = pt.TrajectorySynthesizer(4.0, 1e-5, **small).fit(snapshots(domain))
     paths = model.sample(40, times=np.linspace(0, 1, 5), seed=1)
     lines = paths.to_geojson("x", "y")["features"]
     near = shapely.buffer(domain.shape, 2e-6)  # positions are rounded

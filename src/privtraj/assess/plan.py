@@ -37,8 +37,7 @@ Progress = Callable[[int, int], None]
 LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
 # Set by hand.
 SEED = 1
-STEPS = {True: (-3, -2, -1, 0, 1, 2, 3), False: (-3, -1.5, 0, 1.5, 3)}
-"""Powers of two of epsilon, where fits are quick, and where they are not."""
+STEPS = (-3, -1.5, 0, 1.5, 3)  # powers of two of epsilon: each takes a fit of every stand-in
 SCORED_TIMES = 3  # at which a fit is compared with the truth: each takes an optimal transport
 READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are at any time
 # Set by hand: what is said of how many people per time.
@@ -436,7 +435,7 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     from privtraj.assess.simulate import fewer
 
     measure, asked = question.measure, question.recipe.epsilon
-    wanted = [asked * 2.0**step for step in STEPS[measure.quick]]
+    wanted = [asked * 2.0**step for step in STEPS]
     epsilons = np.array([e for e in wanted if SMALLEST_EPSILON <= e <= LARGEST_EPSILON])
     total = len(STAND_INS) * len(epsilons) + 1
     done = progress or (lambda fits, total: None)
