@@ -33,7 +33,7 @@ out = "<still to be filled in>"
 def least(monkeypatch, tmp_path):
     """The least forecast there is, by a coarse yardstick, and an empty cache."""
     monkeypatch.setattr(planner, "STAND_INS", ("groups that exchange people",))
-    monkeypatch.setattr(planner, "STEPS", {True: (-1, 0, 1)})
+    monkeypatch.setattr(planner, "STEPS", (-1, 0, 1))
     for name, number in {"POPULATION": 500, "POINTS": 50}.items():
         monkeypatch.setattr(simulate, name, number)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
