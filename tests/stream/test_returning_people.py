@@ -15,21 +15,12 @@ import pytest
 import privtraj as pt
 from killing import killed_at
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.privacy import ledger_file
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.stream import people as people_module
 from privtraj.stream.people import People, new_key
 
+pytestmark = pytest.mark.usefixtures("fast")
 BUDGET = (1.0, 1e-5, "add-remove", "a fit")
-
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch):
-    """Cheap fingerprints and no waiting for the disk: a kill of a process loses nothing of it."""
-    monkeypatch.setattr(ledger_file, "_SCRYPT_N", 2)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
-    tables = people_module._TABLES.replace("synchronous = EXTRA", "synchronous = OFF")
-    monkeypatch.setattr(people_module, "_TABLES", tables)
 
 
 class House:

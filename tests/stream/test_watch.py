@@ -24,21 +24,15 @@ from privtraj import cli
 from privtraj.base.errors import InputError
 from privtraj.privacy import ledger_file
 from privtraj.privacy.ledger_file import FITTED, LedgerFile
-from privtraj.stream import people as people_module
 from privtraj.stream.people import People, new_key
 from privtraj.stream.watch import CERTIFICATE, MODEL, Stream
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.usefixtures("fast"),
+]
 FILES = ("stream/watch.py", "stream/people.py", "ledger_file.py", "base/files.py")
 CONTENTS = ["a" * 64, "b" * 64]
-
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch):
-    monkeypatch.setattr(ledger_file, "_SCRYPT_N", 2)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
-    tables = people_module._TABLES.replace("synchronous = EXTRA", "synchronous = OFF")
-    monkeypatch.setattr(people_module, "_TABLES", tables)
 
 
 def batch(k):

@@ -34,7 +34,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from privtraj.assess.common import SURE
-from privtraj.assess.groups import APART, group_noise, told_by_tables
+from privtraj.assess.groups import (
+    APART,
+    group_noise,
+    people_between,
+    released_people,
+    told_by_tables,
+)
 from privtraj.assess.quality import DOUBT, REFITS, PossibleCrowd, can_be_refitted, refitted
 from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import InputError, about, aligned, either, first_few
@@ -306,17 +312,13 @@ def _spans(edges: Floats, dates: bool) -> tuple[str, ...]:
 
 def _moments(model: TrajectoryModel, edges: Floats) -> tuple[Floats, Floats]:
     """Times (Q,), and how many people there were around each, by the released numbers."""
-    told, (low, high) = model.diagnostics, model.knots[[0, -1]]
-    counts = np.maximum(np.asarray(told.get("people_per_time") or [1.0], float), 0)
-    lengths = np.asarray(told.get("people_lengths") or np.full(len(counts), 1.0), float)
-    if told.get("listed_times"):
+    if model.diagnostics.get("listed_times"):
+        counts, lengths = released_people(model)
         return model.numeric_times, np.repeat(counts / lengths, lengths.astype(int))
-    edges = edges if len(edges) else np.array([low, high])
+    edges = edges if len(edges) else model.knots[[0, -1]]
     each = max(EACH, math.ceil(MOMENTS / (len(edges) - 1)))
     parts = np.interp(np.arange((len(edges) - 1) * each + 1) / each, np.arange(len(edges)), edges)
-    ends = low + (high - low) * np.append(0.0, np.cumsum(lengths) / lengths.sum())
-    people = np.diff(np.interp(parts, ends, np.append(0.0, np.cumsum(counts))))
-    return (parts[1:] + parts[:-1]) / 2, people
+    return (parts[1:] + parts[:-1]) / 2, people_between(model, parts)
 
 
 @dataclass(frozen=True)

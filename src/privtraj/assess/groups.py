@@ -149,6 +149,20 @@ def told_by_tables(model: TrajectoryModel) -> tuple[float, float] | None:
     return math.sqrt(told), max(float(np.sum(counted)), 1.0)
 
 
+def released_people(model: TrajectoryModel) -> tuple[Floats, Floats]:
+    """(K,) people of each window, none of them below 0, and how long the windows are."""
+    told = model.diagnostics
+    counts = np.maximum(np.asarray(told.get("people_per_time") or [1.0], float), 0)
+    return counts, np.asarray(told.get("people_lengths") or np.ones(len(counts)), float)
+
+
+def people_between(model: TrajectoryModel, edges: Floats) -> Floats:
+    """(P,) how many people there were between these P + 1 times, by the released numbers."""
+    (counts, lengths), (low, high) = released_people(model), model.knots[[0, -1]]
+    ends = low + (high - low) * np.append(0.0, np.cumsum(lengths) / lengths.sum())
+    return np.diff(np.interp(edges, ends, np.append(0.0, np.cumsum(counts))))
+
+
 def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
     """Every value of every category of a model that was fitted by tables, those lost first."""
     told = told_by_tables(model)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.assess.groups import group_noise, told_by_tables
+from privtraj.assess.groups import group_noise, people_between, told_by_tables
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
 from privtraj.columns.kinds import (
@@ -332,7 +332,10 @@ def group_means(
         shares, off, lost = there.mean(axis=0), None, counts < FEWEST_IN_GROUP
         if tables is not None:
             noise = group_noise(tables[0], model.columns, tables[1])[column.name]
-            people = people_around(model, shown.times[at])[:, None]
+            when = shown.times[at]  # whoever is nearer to one of them than to others
+            middles = (when[1:] + when[:-1]) / 2
+            edges = np.concatenate([model.knots[:1], middles, model.knots[-1:]])
+            people = people_between(model, edges)[:, None]
             wide, hidden = noise.of_means(shares * people, np.bincount(group, minlength=size))
             lost |= hidden
             of_shares = np.broadcast_to(noise.of_shares(people), shares.shape)
@@ -342,17 +345,6 @@ def group_means(
         made.append({"labels": labels, "shades": shades, "means": written.tolist(), "off": off})
     texts = time_labels(shown.times[at], model.datetime)
     return {"groups": {"at": at.tolist(), "texts": texts, "by": made}, "told": best[1:]}
-
-
-def people_around(model: TrajectoryModel, times: Floats) -> Floats:
-    """(P,) how many people there were nearer to each of these times than to others, by the released
-    numbers."""
-    ends = np.concatenate([model.knots[:1], (times[1:] + times[:-1]) / 2, model.knots[-1:]])
-    counts = np.maximum(np.asarray(model.diagnostics["people_per_time"], float), 0)
-    lengths = np.asarray(model.diagnostics.get("people_lengths") or np.ones(len(counts)), float)
-    passed = np.append(0.0, np.cumsum(lengths)) / lengths.sum()
-    cuts = model.knots[0] + np.ptp(model.knots) * passed
-    return np.diff(np.interp(ends, cuts, np.append(0.0, np.cumsum(counts))))
 
 
 # New people ------------------------------------------------------------------------------------

@@ -148,9 +148,9 @@ class Stream:
         return self.folder(number)
 
     def _make(self, number: int, name: str, content: str, make: Make, file: Path) -> None:
-        before = self.batches()[: number - 1]
-        begun = self.batches()[number - 1 :]
-        entry = begun[0]["entry"] if begun else self.ledger.new_entry()
+        begun = self.batches()
+        before, mine = begun[: number - 1], begun[number - 1 :]
+        entry = mine[0]["entry"] if mine else self.ledger.new_entry()
 
         def note(**facts: Any) -> None:
             batch = {"number": number, "name": name, "content": content, **facts}
