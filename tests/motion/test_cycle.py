@@ -84,6 +84,14 @@ def test_several_periods_end_at_the_same_place():
     np.testing.assert_array_equal(values[:, 0], values[:, 8])
 
 
+def test_whoever_was_counted_once_stays():
+    """One window, and curves through it."""
+    knots = np.stack([city((0.3,))[0]] * 2)
+    paths, stops = pt.Cycle(1.0).within(UNIT).rounds(knots, np.array([0.0, 1.0]), np.array([0, 1]))
+    np.testing.assert_array_equal(paths[:, 0], paths[:, 1])
+    assert list(stops) == [0.0, 1.0]
+
+
 def test_a_model_samples_a_day_and_says_what_it_assumes(tmp_path, mobility_model):
     model = mobility_model.with_reference("cycle period=1")
     drawn = model.sample(500, np.linspace(0, 1, 101), seed=0).values

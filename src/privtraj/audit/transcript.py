@@ -98,6 +98,9 @@ class Transcript:
             scale = release.noise.scale
             units = [scale / copies for copies in question.multipliers(scale)]
         others, without, present = (added_by(one, question, shape) for one in self.worlds)
+        if isinstance(question, CellCounts) and shape.person.weight:  # records of one count as one
+            for person, (block,) in zip([*self.worlds][1:], (without, present), strict=True):
+                block /= max(1, int(person.copies.sum()))
         if isinstance(question, LagTable):  # the others have one record each, and so no pair
             others = [np.zeros(answer.shape)]
         answers = answer if isinstance(answer, list) else [answer]

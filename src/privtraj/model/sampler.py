@@ -202,11 +202,9 @@ class Sampler:
         record, rng, clock = self.record, np.random.default_rng(seed), self.clock
         process, width, on_foot = self._process, record.bandwidth, self.region is not None
         spline: bool | None = None  # else people go in some way that has to be drawn
-        if not (on_foot or process.forgets):
+        if not (on_foot or process.forgets or isinstance(process, Cycle)):
             if self._directions.any() or isinstance(process, Inertia):
                 spline = True
-            elif isinstance(process, Cycle):
-                spline = None
             elif type(process).bridge is Reference.bridge or isinstance(process, Brownian):
                 spline = False
         if spline is None:
@@ -271,9 +269,7 @@ class Sampler:
         """Along which people move where the reference means least action."""
         if isinstance(self._reference, Cycle):
             if not self.parts.plain:
-                raise InputError(
-                    "'cycle' is about numbers alone: leave out categories, or the cycle"
-                )
+                raise InputError("'cycle' is for numbers alone: use another reference process")
             clouds = even_clouds(self.record.particles, self.record.weights)
             lengths = self.record.diagnostics.get("people_lengths") if self.record.curves else None
             ends = None if lengths is None else np.append(0.0, np.cumsum(lengths) / sum(lengths))

@@ -7,11 +7,9 @@ where they are, or goes anywhere by gravity (Wilson's entropy-maximising model o
 and whenever a period ends, from the start of the range on, everybody is at home. That people return
 is an assumption: records of one time each cannot show it.
 
-The law of paths is the likeliest one under this process with the released marginals w_k, which are
-noisy, so that a change of them within `BELIEF` costs less than a trip,
-    min   KL(paths | process)  +  b / (1 - b) sum_k KL(marginal_k | w_k),      b = BELIEF:
-a product of P's and of u_k = (w_k / rest_k)^b for each stop, found by sweeps as in Sinkhorn's
-algorithm; messages (n, n) go to and fro for every home at once.
+The law of paths is the likeliest one under this process with the released marginals w_k: a product
+of P's and of factors u_k = w_k / rest_k of the stops, found by sweeps as in Sinkhorn's algorithm;
+messages (n, n) go to and fro for every home at once.
 
 Stops are windows, as windows are what was counted: curves between them are in places where nobody
 is. Somebody who goes from one stop to the next sets out at a random time between them and goes at
@@ -31,7 +29,6 @@ from privtraj.base.space import hat_functions
 from privtraj.motion.process import Points, Reference, Scale
 
 PLACES = 160  # n; a sweep takes n^3: .02 s for 12 windows
-BELIEF = 0.97  # b; at 1 noise makes trips, at .9 some are missing (benchmarks/mobility.py)
 SWEEPS = 50
 DRAWN = 4096  # people, who carry a model
 LASTS = 1 / 48  # of a mean trip, in periods: half an hour of a day
@@ -46,7 +43,7 @@ class Cycle(Reference):
 
     period: in units of the time column (seconds for dates), from the start of the range on.
     trip: how long a mean trip takes, in the same units; by default a 48th of the period.
-    trips: of a person in a period, if nothing else were known; surveys of travel find three a day.
+    trips: of a person in a period, if nothing else were known; surveys find three or four a day.
     reach: how far people go, exp(-distance / reach), in shares of the box.
     """
 
@@ -55,7 +52,7 @@ class Cycle(Reference):
     couples = True
     period: float
     trip: float | None = None
-    trips: float = 3.0
+    trips: float = 4.0
     reach: float = 0.25
 
     def __post_init__(self) -> None:
@@ -75,7 +72,8 @@ class Cycle(Reference):
     def through(
         self, knots: Points, clock: Floats, times: Floats, rng: np.random.Generator
     ) -> Points:
-        """Each step between two knots in one go, at a random time between them."""
+        """Each step between two knots in one go, at a random time between them; before the first
+        knot and after the last nobody moves."""
         steps, gaps = np.diff(knots, axis=1), np.diff(clock)
         far = np.linalg.norm(steps, axis=2)
         pace = (self.trip or 0.0) / max(float(far[far > 0].mean()) if far.any() else 1.0, 1e-9)
@@ -118,17 +116,11 @@ class Cycle(Reference):
         leaving = 1 - np.exp(-self.trips * np.diff(stops) / self.period)
         chain = self._drawn(places, masses + 1e-6, home, leaving, rng)
         # whoever is in a place is always with the same one of its people
-        by_place, people = (
-            np.argsort(place, kind="stable"),
-            np.bincount(place, minlength=len(places)),
-        )
-        first = np.cumsum(people) - people
-        own = rng.uniform(size=(len(chain), 1))
-        paths = everybody[by_place[first[chain] + (own * people[chain]).astype(int)]]
-        if stops[0] > 0:
-            stops, paths = np.append(0.0, stops), np.concatenate([paths[:, :1], paths], axis=1)
-        if stops[-1] < 1:
-            stops, paths = np.append(stops, 1.0), np.concatenate([paths, paths[:, -1:]], axis=1)
+        people, own = np.bincount(place, minlength=len(places)), rng.uniform(size=(len(chain), 1))
+        member = (np.cumsum(people) - people)[chain] + (own * people[chain]).astype(int)
+        paths = everybody[np.argsort(place, kind="stable")[member]]
+        if len(stops) == 1:
+            return np.repeat(paths, 2, axis=1), np.array([0.0, 1.0])
         return paths, stops
 
     def _drawn(
@@ -162,7 +154,7 @@ class Cycle(Reference):
             for k, mass in enumerate(masses):
                 ahead = at(k, (ahead * factors[k - 1]) @ onward[k - 1]) if k else ahead
                 rest = np.maximum((ahead * back[k]).sum(axis=0), 1e-200)
-                factors[k] = (mass / rest) ** BELIEF
+                factors[k] = mass / rest
                 factors[k] /= factors[k].max()
         chain = np.empty((DRAWN, last + 1), np.int64)
         chances = np.broadcast_to(factors[0] * np.diag(back[0]), (DRAWN, len(places)))
