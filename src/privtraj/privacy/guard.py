@@ -531,9 +531,7 @@ class CellCounts(Question):
         _check_sides(self.along(shape), shape.windows.count, shape)
 
     def scale(self, noise: Laplace, shape: PublicShape) -> float:
-        """w: `PARTS`, and less where epsilon / w would be below the range of the noise."""
-        most = math.floor(noise.epsilon / EPSILON_RANGE[0])
-        return float(max(1, min(PARTS, most)) if shape.person.weight else 1)
+        return float(parts_of(noise.epsilon) if shape.person.weight else 1)
 
     def total(self, view: View, scale: float) -> list[NDArray[Any]]:
         windows, sides = view.shape.windows, self.along(view.shape)
@@ -558,6 +556,11 @@ class CellCounts(Question):
         """Noisy counts, whole ones where records are counted."""
         (block,) = noisy
         return block if scale == 1 else block / scale
+
+
+def parts_of(epsilon: float) -> int:
+    """w: `PARTS`, and less where epsilon / w would be below the range of the noise."""
+    return max(1, min(PARTS, math.floor(epsilon / EPSILON_RANGE[0])))
 
 
 def _check_sides(sides: Sequence[int], windows: int, shape: PublicShape) -> None:
