@@ -34,8 +34,6 @@ DRAWN = 4096  # people, who carry a model
 LASTS = 1 / 48  # of a mean trip, in periods: half an hour of a day
 READINGS = 8  # of a curve in a window
 
-_FINE = 64  # cells a side, in whose order people are put to find places
-
 
 @dataclass(frozen=True)
 class Cycle(Reference):
@@ -72,8 +70,7 @@ class Cycle(Reference):
     def through(
         self, knots: Points, clock: Floats, times: Floats, rng: np.random.Generator
     ) -> Points:
-        """Each step between two knots in one go, at a random time between them; before the first
-        knot and after the last nobody moves."""
+        """Each step between two knots in one go, at a random time between them."""
         steps, gaps = np.diff(knots, axis=1), np.diff(clock)
         far = np.linalg.norm(steps, axis=2)
         pace = (self.trip or 0.0) / max(float(far[far > 0].mean()) if far.any() else 1.0, 1e-9)
@@ -99,7 +96,7 @@ class Cycle(Reference):
             clouds = clouds.reshape(len(edges) - 1, -1, clouds.shape[2])
             stops = (edges[:-1] + edges[1:]) / 2
         everybody = clouds.reshape(-1, clouds.shape[2])
-        order = along_z_curve((everybody * (_FINE - 1e-9)).astype(np.int64))
+        order = along_z_curve((everybody * 64).astype(np.int64))
         spread = np.linspace(0, len(order) - 1, min(PLACES, len(order))).astype(int)
         places = np.unique(everybody[order[spread]], axis=0)
         place = cKDTree(places).query(everybody)[1]

@@ -190,9 +190,8 @@ class PaperSynthesizer:
         person: dict[str, Any] = {"records": records, "together": together}
         released: list[tuple[Event, int]] = []
         if self.public_counts is None:
-            heads = Person(records, together)
-            counted = LaplaceCounts(self.count_epsilon, HEAD_COUNT, 0.0, *heads, heads.weight)
-            released.append((counted, 1))
+            counted = {"weight": Person(records, together).weight, **person}
+            released.append((LaplaceCounts(self.count_epsilon, HEAD_COUNT, **counted), 1))
         for part in self._warm_starts():
             released.append((replace(part.event(), **person), part.steps))
         for phase in self.phases:

@@ -514,9 +514,8 @@ class CellCounts(Question):
         floor(w j / n) - floor(w (j - 1) / n),
     which is not negative and telescopes to w, whatever n is; whatever is in no window is left out.
     So a person added or removed moves the integers by w at most, and with noise of epsilon / w the
-    price is epsilon, that of one record. Which record is which j follows from the order of the
-    rows, and the bound does not depend on it. Whose the rows are is `Rows.repeated`. The answer is
-    in people, over w. No record is lost, as one drawn at random would lose the others.
+    price is epsilon, that of one record, in whatever order a person's rows are (`Rows.repeated`).
+    The answer is in people, over w.
     """
 
     sides: int | tuple[int, ...]
