@@ -195,6 +195,8 @@ class Once(Stream):
     ) -> TrajectoryModel:
         """The model, of records of this content; see `Stream.take`."""
         hidden = self.out.with_name(f".begun.{self.out.name}")
+        if not self.ledger.begun:  # which refuses what is none
+            check_writable(self.state, force=True)
         with self.alone() as alone:
             if not alone:
                 raise InputError(f"another copy is about to write '{self.out}': let it end")
