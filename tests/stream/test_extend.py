@@ -1,7 +1,9 @@
 """A model and further people: what is kept, what is paid, who has the sum."""
 
+import json
 import warnings
 from dataclasses import replace
+from itertools import chain
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +12,14 @@ import pytest
 import blindfold
 import privtraj as pt
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.privacy.accounting import Parallel
-from privtraj.privacy.certificate import BATCHES, SECURE_NOISE, batch
+from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
+from privtraj.privacy.certificate import (
+    BATCHES,
+    SECURE_NOISE,
+    Certificate,
+    batch,
+    certify_disjoint,
+)
 from privtraj.privacy.guard import Guard
 from privtraj.privacy.ledger import Ledger
 from privtraj.stream import extend as extend_module
@@ -99,6 +107,46 @@ def test_a_ledger_adds_up_what_may_be_the_same_people(tmp_path):
     assert all(0.99 < one["spent_epsilon"] <= 1 for one in spent["entries"])
 
 
+def claiming(model, **claims):
+    """The model's certificate, if its batches had said so, and all other things were the same."""
+    given = [replace(model.certificate, ledger=one) for one in branches(model)]
+    batches = [{**one, **claims} for one in model.certificate.public_inputs["batches"]]
+    public = {**model.certificate.public_inputs, "batches": batches}
+    return certify_disjoint(given, public_inputs=public)
+
+
+def branches(model):
+    (tree,) = model.certificate.ledger
+    return [tuple(one) for one in tree["branches"]]
+
+
+PAYS = [(2, None, 2), (None, 0.5, 2), (None, 1.5, 3), (2, 1.5, 2), (None, None, 3)]
+
+
+@pytest.mark.parametrize(("most", "days", "pays"), PAYS)
+def test_who_returns_pays_for_as_many_batches_exactly_and_a_certificate_says_so(
+    most, days, pays, march
+):
+    stated = claiming(march, most=most, days=days)
+    assert stated.verify() == stated.epsilon
+    assert stated.delta == pytest.approx(pays * 1e-5)
+    each = [list(releases(from_entries(one))) for one in branches(march)]
+    some = [chain(*each[k : k + pays]) for k in range(4 - pays)]  # those that follow each other
+    exact = max(epsilon_at(events, stated.delta, "add-remove") for events in some)
+    assert stated.epsilon == pytest.approx(exact, rel=1e-9)
+    assert stated.epsilon <= stated.target_epsilon == pytest.approx(pays)
+    assert ("by records within any" in str(stated)) == (days is not None)
+    again = Certificate.from_dict(json.loads(stated.to_json()))
+    assert again == stated
+    for lie in ({"most": 1}, {"most": 0}, {"most": 4}, {"days": 0.1}, {"to": "3.5"}):
+        if days is None and "most" not in lie:
+            continue
+        batches = [{**one, **lie} for one in stated.public_inputs["batches"]]
+        public = {**stated.public_inputs, "batches": batches}
+        with pytest.raises(InputError, match="different people"):
+            replace(stated, public_inputs=public).verify()
+
+
 def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
     wrong = pt.Snapshots.from_arrays(
         [1.5] * 20, [[0, 0]] * 20, bounds=[(0, 2)] * 2, time_range=(1, 2)
@@ -116,7 +164,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
 
 def test_batches_that_nobody_calls_new_are_not_counted_apart(march):
     stated = march.certificate
-    batches = [{**one, "new": False} for one in stated.public_inputs["batches"]]
+    batches = [{**one, "most": 0} for one in stated.public_inputs["batches"]]
     lie = replace(stated, public_inputs={**stated.public_inputs, "batches": batches})
     with pytest.raises(InputError, match="different people"):
         lie.verify()
@@ -166,7 +214,7 @@ def test_whoever_returns_is_not_among_the_records_of_a_batch(house):
     grown = model.extend(month(1, person=second), ledger=ledger, people=skip, watcher=kept)
     assert kept.people == pytest.approx(200, abs=40)
     assert grown.verify() <= 8
-    assert [one["new"] for one in grown.certificate.public_inputs["batches"]] == [False, True]
+    assert [one["most"] for one in grown.certificate.public_inputs["batches"]][1] == 1
 
 
 def test_batches_are_apart_only_if_all_people_of_a_model_are_known(house):
@@ -178,20 +226,19 @@ def test_batches_are_apart_only_if_all_people_of_a_model_are_known(house):
         ledger.settle(entry, spent_epsilon=1.0, model=f"{k}" * 64)
         fits.append(f"{k}" * 64)
 
-    def apart(model, *later, **how):
-        said = {BATCHES: [batch("0", "1", 1.0, 0.0, None), *later]}
-        return people(**how).tells_apart(
-            SimpleNamespace(model_sha256=model, public_inputs=said), ledger
-        )
+    def apart(model, *later):
+        said = {BATCHES: [batch(("0", "1"), (1.0, 0.0)), *later]}
+        stated = SimpleNamespace(model_sha256=model, public_inputs=said)
+        return people().tells_apart(stated, ledger)
 
-    checked, stated = batch("1", "2", 1.0, 0.0, str(known)), batch("1", "2", 1.0, 0.0, "stated")
+    when = ("1", "2"), (1.0, 0.0)
+    checked, stated = batch(*when, 1, known.in_words()), batch(*when, 1, "stated")
     assert all(map(apart, fits))
     assert apart(fits[1], checked)
     assert not apart(fits[1], stated, checked)
-    assert not apart(fits[1], batch("1", "2", 1.0, 0.0, None))
+    assert not apart(fits[1], batch(*when))
     assert not apart("2" * 64)
     assert not apart(None)
-    assert not apart(fits[1], checked, returning="pay", most_batches=2)
 
 
 def test_who_is_in_is_on_the_disk_before_anything_is_released(tmp_path):
