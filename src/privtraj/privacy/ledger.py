@@ -322,4 +322,4 @@ def _largest_on_grids(fits: Callable[[float, float], bool], start: float, most: 
     good = bisect(lambda x: fits(x, COARSE), good, min(2 * good, most), 5e-4)
     while not fits(good, FINE):
         good *= 1 - 1e-3
-    return bisect(lambda x: fits(x, FINE), good, good * (1 + 1e-3), 2e-4)
+    return bisect(lambda x: fits(x, FINE), good, min(good * (1 + 1e-3), most), 2e-4)
