@@ -478,8 +478,6 @@ def horizon(
     days: float = 365.25,
     most: int | None = None,
     budget: float | None = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
     **asked: Any,
 ) -> Horizon:
     """What batches of so many people each buy, one every day, week, month, quarter or year.
@@ -490,6 +488,7 @@ def horizon(
     """
     often = min(most or batches, 1 + math.ceil(days / PERIODS[every] - 1e-9), batches)
     relation: Adjacency = asked.get("adjacency", "add-remove")
+    epsilon, delta = asked.get("epsilon", 1.0), asked.get("delta", 1e-5)
 
     def together(each: float, times: int) -> float:
         return epsilon_at(
