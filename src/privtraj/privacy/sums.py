@@ -492,8 +492,7 @@ def _shifted(fine: NDArray[Any], shift: NDArray[np.int64]) -> NDArray[Any]:
     if (shift < 0).any():
         fine = fine.astype(object)
     up, down = np.maximum(-shift, 0), np.maximum(shift, 0)
-    half = (np.int64(1) << down) >> 1
-    return ((fine << up) + half) >> down
+    return ((fine << up) + ((np.int64(1) << down) >> 1)) >> down  # a half is added first
 
 
 # Devices --------------------------------------------------------------------------------------
