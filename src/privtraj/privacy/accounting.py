@@ -281,13 +281,12 @@ def _turning_point(total: Tally) -> float:
     """An epsilon on the grid up to which delta + (1 + e^epsilon) slack falls."""
     from scipy.optimize import minimize_scalar
 
-    high, lost = total._enough(), _distribution(replace(total, slack=0.0), COARSE).error
-    if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
+    lost = _distribution(replace(total, slack=0.0), COARSE).error
+    high = min(total._enough(), -math.log(total.slack), 700.0)  # where slack alone is a delta of 1
+    if (1 + math.exp(high)) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
-    options = {"xatol": 1e-9 * high}
-    least = minimize_scalar(
-        total._at, args=(COARSE,), bounds=(0.0, high), method="bounded", options=options
-    )
+    how = {"bounds": (0.0, high), "method": "bounded", "options": {"xatol": 1e-9 * high}}
+    least = minimize_scalar(total._at, args=(COARSE,), **how)
     return float(least.x) * (1 - 1e-6)
 
 

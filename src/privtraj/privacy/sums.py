@@ -134,7 +134,7 @@ class VectorSums(Question, abstract=True):
         shapes = [np.shape(self.clip), *(np.shape(leaf)[:1] for leaf in leaves)]
         if any(one != (windows,) for one in shapes):
             raise InputError(f"sums over {windows} bins need a clip and parameters for each")
-        lattice_unit(self.clip, scale, self.width(shape))  # refuses what says nothing
+        lattice_unit(np.ones(1), scale, self.width(shape))  # refuses what says nothing, of any clip
 
     @abstractmethod
     def width(self, shape: PublicShape) -> int:
@@ -491,8 +491,7 @@ def _shifted(fine: NDArray[Any], shift: NDArray[np.int64]) -> NDArray[Any]:
     if (shift < 0).any():
         fine = fine.astype(object)
     up, down = np.maximum(-shift, 0), np.maximum(shift, 0)
-    half = np.where(down > 0, np.int64(1) << np.maximum(down - 1, 0), 0)
-    return ((fine << up) + half) >> down
+    return ((fine << up) + ((np.int64(1) << down) >> 1)) >> down  # a half is added first
 
 
 # Devices --------------------------------------------------------------------------------------
