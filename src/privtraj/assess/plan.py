@@ -621,7 +621,8 @@ def price(
 
     Kept at random, a person is one record and moves a sum by c. With up to g records in different
     bins a person moves it by sqrt(g) c, by g c where they may be together in a bin; and counts by
-    g, or a little less where delta helps. But the sums then hold all records: with r of them per
+    g, or a little less where delta helps, but by 1 where they may be together, as people are
+    counted then. But the sums then hold all records: with r of them per
     person on average, noise per record is price / r times that of one at random, so paying for all
     is better where r > price.
     """

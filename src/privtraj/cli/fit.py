@@ -352,10 +352,11 @@ def note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: 
             most = min(most, args.bins or len(args.bin_times or []) or most)
         budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
         ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
-        console.note(
-            f"up to {most} records of a person need {ratio} times the noise of one ({measure}): if "
-            f"people have fewer than {ratio} records on average, --one-per-person random is better"
-        )
+        if ratio != "1":  # else somebody's records are counted as one
+            console.note(
+                f"up to {most} records each need {ratio} times the noise of one ({measure}), so "
+                "--one-per-person random is better if people have fewer than that on average"
+            )
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "

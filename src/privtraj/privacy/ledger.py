@@ -291,7 +291,7 @@ def _largest(
 
     def fits(size: float, interval: float = FINE) -> bool:
         if kind is LaplaceCounts:
-            event: Event = LaplaceCounts(size, "", 0.0, *person)
+            event: Event = LaplaceCounts(size, "", 0.0, *person, person.weight)
         else:
             event = GaussianSum(1 / size, "", 0.0, *person, rate)
         return spent.add(event, steps).delta(epsilon, interval) <= delta
