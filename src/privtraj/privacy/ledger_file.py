@@ -497,8 +497,9 @@ class _Entry:
             raise InputError("a group must be a whole number")
         if not isinstance(self.most, int | None) or not isinstance(self.days, int | float | None):
             raise InputError("most must be a whole number, and days a number")
-        if self.span is not None and not (len(self.span) == 2 and all(map(is_number, self.span))):
-            raise InputError("a span must be two numbers")
+        first, last = self.span or (0, 0)  # who were never there would be in no window
+        if not (is_number(first) and is_number(last) and -math.inf < first <= last < math.inf):
+            raise InputError("a span must be two numbers, the first of them not above the second")
 
     @property
     def caps(self) -> _Pair:
