@@ -27,7 +27,7 @@ def city(shares, people=600):
 
 @pytest.fixture(scope="module")
 def paths():
-    return pt.Cycle(1.0).within(UNIT).rounds(city(AWAY), STOPS, None)
+    return pt.Cycle(1.0, trips=1.0).within(UNIT).rounds(city(AWAY), STOPS, None)
 
 
 def at_work(places):
@@ -47,7 +47,7 @@ def test_the_released_shares_are_kept(paths):
 
 
 def test_people_wait_or_go(paths):
-    """Least action would move everybody; here three in ten stay from stop to stop at noon, and
+    """Least action would move everybody; here some stay from stop to stop, and
     whoever stays is at the very same place."""
     steps = np.linalg.norm(np.diff(paths[0], axis=1), axis=2)
     assert (steps == 0).mean() > 0.3
