@@ -31,7 +31,7 @@ and windows that are never terrible win.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -144,6 +144,11 @@ class Resolution(Slabs):
         }
         for name, value in follows.items():
             object.__setattr__(self, name, value)
+
+    def since(self, first: int) -> Resolution:
+        """The windows from this one on."""
+        some = self.of_moment >= first
+        return replace(self, moments=self.moments[some], of_moment=self.of_moment[some] - first)
 
     def knots(self, times: Floats) -> Floats:
         """Times of a model's curves: the ends, the edges of windows, and those of interest (T,).

@@ -47,10 +47,17 @@ from privtraj.base.space import Slabs, TimeAxis, hat_functions
 from privtraj.columns.kinds import of_tables
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.walking import within
-from privtraj.measures.base import NOT_COUNTED, Marginals, Task, left, reference_of
+from privtraj.measures.base import (
+    LEAST_OF_MEAN,
+    NOT_COUNTED,
+    Marginals,
+    Task,
+    left,
+    reference_of,
+)
 from privtraj.measures.cells import spread_out
 from privtraj.measures.counts import CELLS, MOST_REMEMBERED, Counts, expected_error
-from privtraj.measures.numbers import through_windows
+from privtraj.measures.numbers import READINGS, through_windows
 from privtraj.measures.windows import (
     WINDOW_NOISE,
     WINDOW_NOISE_OF_GRADIENTS,
@@ -81,16 +88,13 @@ from privtraj.recipe import Recipe
 from privtraj.stream.people import People
 from privtraj.synthesizer import TrajectorySynthesizer
 
-REMEMBERED = 12
-"""Windows whose counts are kept one by one, at most; those before them are kept as their sum."""
-MOST_WINDOWS = 8
-"""Of a batch."""
+WORK = 2**17
+"""Cells and particles of all windows that are kept one by one, which bounds the time that a batch
+takes; the windows before them are kept as their sum."""
 MOMENTS = 8
 """That stand for the time of a window."""
-USUAL_PEOPLE = 0.5
-"""How far the number of people of a window is from the rate so far, as a share of it."""
 USUAL_NOISE = 300.0
-"""People, times epsilon, whose noise and chance are about as large; all five by hand, 2026-11."""
+"""People, times epsilon, whose noise and chance are about as large."""
 WINDOWS_TELL = (
     *("people_per_time", "people_middles", "people_lengths"),
     *("significant_share", "cell_side"),
@@ -246,33 +250,24 @@ def _counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Ba
     edges = _new_edges(model, axis, task.recipe.epsilon, listed)
     if len(edges) and listed:
         old[-1, 1] = edges[0]
-    later = np.stack([edges[:-1], edges[1:]], axis=1) if len(edges) else np.empty((0, 2))
-    lengths = np.ones(len(old)) if listed else old[:, 1] - old[:, 0]
-    per_length = old[:, 2].sum() / lengths.sum()
-    people = per_length * (1.0 if listed or not len(later) else later[0, 1] - later[0, 0])
     epsilon = min(left(guard, calibrate_laplace), noise.EPSILON_RANGE[1])
-    old = _refined(old, model, people, epsilon)
-    rows = np.concatenate([old, np.zeros((len(later), old.shape[1]))])
-    rows[len(old) :, :2] = later
+    lengths = np.ones(len(old)) if listed else old[:, 1] - old[:, 0]
+    in_window = 1.0 if listed or not len(edges) else edges[1] - edges[0]
+    old = _refined(old, model, in_window * old[:, 2].sum() / lengths.sum(), epsilon)
+    rows = np.concatenate([old, np.zeros((max(len(edges) - 1, 0), old.shape[1]))])
+    rows[len(old) :, 0], rows[len(old) :, 1] = edges[:-1], edges[1:]
     first = int(np.sum(rows[:, 1] <= axis.range[0]))  # windows that the batch is in, to the last
     last = int(np.sum(rows[:, 0] < axis.range[1]))
-    cells, windows = old.shape[1] - 5, Slabs.between(rows[first + 1 : last, 0])
-    side = round(cells ** (1 / d))
+    windows, side = Slabs.between(rows[first + 1 : last, 0]), round((old.shape[1] - 5) ** (1 / d))
     release = Release(CellCounts(side), Laplace(epsilon), CELLS)
     answer = guard.in_slabs(windows).ask(release).astype(np.float64)
 
     # all that follows is post-processing
-    variance, row = noise.laplace_variance(epsilon), slice(first, last)
     held = answer if plot is None else answer[:, plot.cells(side, d).ravel()]
-    expected = np.full(last - first, held.sum() / len(held))
-    if first >= len(old):
-        expected = per_length * (np.ones(len(later)) if listed else np.diff(later, axis=1)[:, 0])
-    known = (USUAL_PEOPLE * expected) ** 2
-    known = known / (known + cells * variance)
-    total = np.maximum(expected + known * (held.sum(axis=1) - expected), 1.0)
+    total = np.maximum(held.sum(axis=1), max(1.0, LEAST_OF_MEAN * float(held.sum(axis=1).mean())))
     in_use = len(np.unique((model.particles[-1] * side).astype(int), axis=0))
-    for place, own, counts in zip(rows[row], total, answer, strict=True):
-        both = np.array([[place[2], own], [place[3], variance]])
+    for place, own, counts in zip(rows[first:last], total, answer, strict=True):
+        both = np.array([[place[2], own], [place[3], noise.laplace_variance(epsilon)]])
         weight = both[0] ** 2 / np.maximum(both[0] + in_use * both[1], 1.0)  # nobody has none
         share = weight / weight.sum() / np.maximum(both[0], 1.0) * both[0].sum()
         place[2:4] = both[0].sum(), share**2 @ both[1]
@@ -280,17 +275,22 @@ def _counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Ba
     return _read(model, rows, len(old), epsilon, task, past)
 
 
+def _most(model: TrajectoryModel, rows: Floats) -> int:
+    """Windows that are kept one by one: the work of each is that of its cells and its particles."""
+    return max(WORK // (rows.shape[1] + READINGS * model.particles.shape[1]), 8)
+
+
 def _refined(rows: Floats, model: TrajectoryModel, people: float, epsilon: float) -> Floats:
-    """The counts in cells of half the side, or a quarter and so on, where the error to expect with
-    so many people in a window is less then: those of a cell are spread evenly over its parts."""
-    d, least = len(model.bounds), rows.shape[1] - 5
+    """The counts in cells of half the side, or a quarter and so on: those of a cell are spread
+    evenly over its parts, of which they say nothing. So the people of one window alone, in such
+    cells, have to promise a smaller error than all people together in cells as they are, whose
+    windows, averaged, have the noise of sqrt(people of a window times people of all)."""
+    d, side = len(model.bounds), round((rows.shape[1] - 5) ** (1 / len(model.bounds)))
     area = (12 * total_variance(model.particles[-1], model.weights[-1]) / d) ** (d / 2)
-    side = round(least ** (1 / d))
-
-    def error(side: int) -> float:
-        return expected_error(side, people, d, epsilon, area)
-
-    while error(2 * side) < error(side) and len(rows) * (2 * side) ** d <= MOST_REMEMBERED:
+    budget, together = (d, epsilon, area), np.sqrt(people * (people + rows[:, 2].sum()))
+    while expected_error(2 * side, people, *budget) < expected_error(side, together, *budget):
+        if len(rows) * (2 * side) ** d > MOST_REMEMBERED:
+            break
         cells = spread_out(rows[:, 5:].reshape(-1, *(side,) * d), 1) / 2**d
         rows = np.hstack([rows[:, :5], cells.reshape(len(rows), -1)])
         rows[:, 3] /= 2**d
@@ -317,30 +317,34 @@ def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, listed: b
                 ", the times of the batch",
             )
         return np.append((times[:-1] + times[1:]) / 2, times[-1])
-    start, d = max(float(start), known), len(model.bounds)
+    start, d, rows = max(float(start), known), len(model.bounds), model.counted
     length = min(end - start, model.scale.length)
     ends = hat_functions(np.array([known - length, known]), model.knots)
     here = np.einsum("qk,kmd->qmd", ends, model.particles)
     moved = float(np.mean(np.sum((here[1] - here[0]) ** 2, axis=1))) * ((end - start) / length) ** 2
-    weights = model.weights[-1]
-    spread = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * total_variance(here[1], weights)
-    rows = model.counted
+    spread = _window_noise(d) * total_variance(here[1], model.weights[-1])
     people = (end - start) * rows[:, 2].sum() / np.diff(rows[:, :2], axis=1).sum()
     wanted = np.cbrt(moved * people * epsilon / (24 * max(spread, 1e-6)))
-    return np.linspace(start, end, int(np.clip(np.rint(wanted), 1, MOST_WINDOWS)) + 1)
+    return np.linspace(start, end, int(np.clip(np.rint(wanted), 1, _most(model, rows) // 2)) + 1)
+
+
+def _window_noise(features: int) -> float:
+    return WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS)
 
 
 def _read(
     model: TrajectoryModel, rows: Floats, old: int, epsilon: float, task: Task, past: Past
 ) -> Batch:
-    """Clouds and curves of all windows that are kept, `old` of them windows of the model."""
-    listed = bool(model.diagnostics.get("listed_times"))
-    while len(rows) > REMEMBERED + 1:  # the two that are longest past become one
+    """Clouds and curves of windows, `old` of them windows of the model: of all that are kept one by
+    one, or, where the past stays, of the last and the two before, which the curves go on from."""
+    listed, most = bool(model.diagnostics.get("listed_times")), _most(model, rows)
+    while len(rows) > most + 1:  # the two that are longest past become one
         rows[1, 2:4] += rows[0, 2:4]
         rows[1, 5:] += rows[0, 5:]
         rows[1, 0], rows[1, 4] = rows[0, 0], 1.0
         rows, old = rows[1:], old - 1
-    axis, snapshots = task.public.axis, task.public
+    axis, d, fine = task.public.axis, len(model.bounds), int(np.sum(rows[:, 4] > 0))
+    first = fine if past == "revise" else max(fine, old - 2)
     times = np.union1d(model.numeric_times, _times_of(axis, rows[old:], listed))
     inside = times[(times >= rows[0, 0]) & (times <= rows[-1, 1])]
     if listed:
@@ -349,30 +353,30 @@ def _read(
     else:
         shares = (np.arange(MOMENTS) + 0.5) / MOMENTS
         moments = (rows[:, :1] + shares * np.diff(rows[:, :2], axis=1)).ravel()
-        moments[[0, -1]] = rows[0, 0], rows[-1, 1]
+        moments[[first * MOMENTS, -1]] = rows[first, 0], rows[-1, 1]
         of_moment = np.repeat(np.arange(len(rows)), MOMENTS)
     scale = np.sqrt(noise.laplace_variance(epsilon) / rows[:, 3])
-    people, counts, d = scale * rows[:, 2], scale[:, None] * rows[:, 5:], len(model.bounds)
-    cost = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * len(rows) / (people.sum() * epsilon)
-    variance = max(total_variance(model.particles[-1], model.weights[-1]), 0.003)
-    choice = WindowChoice(of_moment, 0.0, variance * cost, variance, np.zeros(5))
+    people, counts = scale * rows[:, 2], scale[:, None] * rows[:, 5:]
+    cost = _window_noise(d) * len(rows) / (people.sum() * epsilon)
+    choice = WindowChoice(of_moment, 0.0, cost, 1.0, np.zeros(5))  # in shares of any variance
     windows = Resolution(moments, listed, of_moment, choice)
-    joint = TimeAxis(inside, axis.datetime, windows.moments[[0, -1]], axis.declared)
-    task = task._replace(public=replace(snapshots, axis=joint))  # type: ignore[type-var]
     side = round(counts.shape[1] ** (1 / d))
-    cloud = Counts().clouds(counts, side, epsilon, people, windows, task)
-    unit = reference_of(task.recipe).within(Scale(model.bounds, moments[0], np.ptp(moments)))
-    still = np.array(snapshots.axes.fixed)
+    cloud = Counts().clouds(counts, side, epsilon, people, windows, task, first)
+    windows, inside = windows.since(first), inside[inside >= rows[first, 0]]
+    joint = TimeAxis(inside, axis.datetime, windows.moments[[0, -1]], axis.declared)
+    task = task._replace(public=replace(task.public, axis=joint))  # type: ignore[type-var]
+    start, length = float(windows.moments[0]), float(np.ptp(windows.moments))
+    unit = reference_of(task.recipe).within(Scale(model.bounds, start, length))
+    still = np.array(task.public.axes.fixed)
     marginals, knots = through_windows(cloud.marginals, windows, task, unit, still)
-    if snapshots.plot is not None:
-        marginals = within(snapshots.plot, marginals)
-    fine = int(np.sum(rows[:, 4] > 0))
+    if task.public.plot is not None:
+        marginals = within(task.public.plot, marginals)
     since = float(rows[fine, 0] if past == "revise" else model.knots[-1])
     seen = [cloud.marginals.diagnostics[name] for name in WINDOWS_TELL[3:]]
-    facts = (rows[:, 2].tolist(), windows.middles.tolist(), windows.lengths.tolist(), *seen)
-    told = {name: values[fine:] for name, values in zip(WINDOWS_TELL, facts, strict=True)}
+    facts = (rows[first:, 2].tolist(), windows.middles.tolist(), windows.lengths.tolist(), *seen)
+    told = dict(zip(WINDOWS_TELL, facts, strict=True))
     knots = inside if knots is None else knots
-    return Batch(model.particles, since, marginals, knots, times, told, old - fine, rows)
+    return Batch(model.particles, since, marginals, knots, times, told, old - first, rows)
 
 
 def _times_of(axis: TimeAxis, rows: Floats, listed: bool) -> Floats:
