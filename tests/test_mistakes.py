@@ -284,6 +284,7 @@ ELSEWHERE = {
     "privacy/sums.py": CORE,
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/ledger_file.py:_claim": "a batch that was begun: tests/stream",
+    "stream/batches.py": "needs a model and a batch: tests/stream",
     "stream/extend.py": "needs a model and a batch: tests/stream",
     "paper/trace.py": "of a run that is watched: tests/paper",
     "privacy/certificate.py:verify": CORE,

@@ -5,23 +5,10 @@ of them was in an earlier batch, all batches together cost a person what the dea
 (`privacy.accounting`, Parallel). The old model is the prior, and using it is free: nothing is asked
 about its people again, and no row of theirs is needed.
 
-Counts.  The model keeps the noisy counts c_k of its windows (`Record.counted`). Cells and windows
-of the batch are decided from the old model, so that all of epsilon buys counts. Then old and new
-counts together are what one fit would have measured in these windows, and are read as one fit reads
-them (`Counts.clouds`): averaged over time as far as people stay, coupled, with curves through all.
-    more people at a known window: of N_i people with noise v_i in occupied cells C, shares c_i /
-    N_i are averaged by their precision  N_i^2 / (N_i + C v_i).
-    noise of different size: counts are scaled to the same, people too, which leaves shares alone
-    and weighs windows as their noise says.
-    windows that are long past are kept as one sum, so that a batch takes the time of its own
-    records however many there were: `REMEMBERED` windows are read with every batch.
-
-Anything else (gradients, tables, models without counts) fits the batch by itself; its curves go on
-from the old ones by optimal transport, and at known times they take the place of as many old ones
-as the precision says.
+What the model has released is read together with what the batch releases (`batches`).
 
 past="keep": particles of times that were published stay to the bit, and new curves go on from them.
-past="revise": windows that are still kept singly are read anew with what the batch knows.
+past="revise": windows that are still kept singly, or all, are read anew with what the batch knows.
 """
 
 from __future__ import annotations
@@ -30,42 +17,18 @@ import datetime as dt
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from privtraj.base.arrays import (
-    Floats,
-    Ints,
-    along_main_axis,
-    equal_weight,
-    systematic,
-    total_variance,
-)
+from privtraj.base.arrays import Floats, Ints, along_main_axis, equal_weight
 from privtraj.base.errors import Arg, InputError
-from privtraj.base.space import Slabs, TimeAxis, hat_functions
+from privtraj.base.space import hat_functions
 from privtraj.columns.kinds import of_tables
 from privtraj.data.snapshots import Snapshots
-from privtraj.domain.walking import within
-from privtraj.measures.base import (
-    LEAST_OF_MEAN,
-    NOT_COUNTED,
-    Marginals,
-    Task,
-    left,
-    reference_of,
-)
-from privtraj.measures.cells import spread_out
-from privtraj.measures.counts import CELLS, MOST_REMEMBERED, Counts, expected_error
-from privtraj.measures.numbers import READINGS, through_windows
-from privtraj.measures.windows import (
-    WINDOW_NOISE,
-    WINDOW_NOISE_OF_GRADIENTS,
-    Resolution,
-    WindowChoice,
-)
+from privtraj.measures.base import Task
 from privtraj.model.model import TrajectoryModel
-from privtraj.motion.process import Scale, matched
+from privtraj.motion.process import matched
 from privtraj.privacy import noise
 from privtraj.privacy.certificate import (
     BATCHES,
@@ -80,48 +43,25 @@ from privtraj.privacy.certificate import (
     check_declared,
     weaknesses,
 )
-from privtraj.privacy.events import LaplaceCounts
-from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release, Watcher
-from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned, calibrate_laplace
+from privtraj.privacy.guard import Watcher
+from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.recipe import Recipe
+from privtraj.stream.batches import (
+    Batch,
+    Past,
+    counted,
+    counts_on,
+    fitted,
+    in_all_time,
+    plan_counts,
+    with_past,
+)
 from privtraj.stream.people import People
 from privtraj.synthesizer import TrajectorySynthesizer
 
-WORK = 2**17
-"""Cells and particles of all windows that are kept one by one, which bounds the time that a batch
-takes; the windows before them are kept as their sum."""
-MOMENTS = 8
-"""That stand for the time of a window."""
-USUAL_NOISE = 300.0
-"""People, times epsilon, whose noise and chance are about as large."""
-WINDOWS_TELL = (
-    *("people_per_time", "people_middles", "people_lengths"),
-    *("significant_share", "cell_side"),
-)
 MATCHED = 512
 """Curves that are coupled at once; of more, those next to each other."""
-
-Past = Literal["keep", "revise"]
-
-
-class Batch(NamedTuple):
-    """What is made of a batch and an old model.
-
-    old: particles (K, m, d) of the model, as they are now.  since: up to when they hold.
-    marginals, knots: of curves that go on from there; where knots are None, at the times.
-    times: of interest.
-    diagnostics: of windows.  replaced: how many of the model's last windows they stand for.
-    """
-
-    old: Floats
-    since: float
-    marginals: Marginals
-    knots: Floats
-    times: Floats
-    diagnostics: dict[str, list[Any]]
-    replaced: int
-    counted: Floats = NOT_COUNTED
 
 
 def snapshots_of(model: TrajectoryModel, source: Any, **reading: Any) -> Snapshots:
@@ -156,21 +96,21 @@ def extended(
     elif new_people:
         who = "stated by the steward, and not checked"
     maker = TrajectorySynthesizer.of(recipe)
-    counts = _counts_on(model, maker, snapshots)
+    counts = counts_on(model, maker, snapshots)
     if counts:
         maker = TrajectorySynthesizer.of(recipe.again(particles=model.particles.shape[1]))
-        plan = _plan(recipe, snapshots.shape.person.in_slabs())
+        plan = plan_counts(recipe, snapshots.shape.person.in_slabs())
     else:
-        maker = TrajectorySynthesizer.of(_alone(model, recipe))
-        plan = maker.planned(snapshots)
-    entry = None
+        plan = maker.planned(in_all_time(model, snapshots))
+    entry, axis = None, snapshots.axis
     if not (ledger is None and people is None):
         snapshots, entry = maker._reserved(ledger, snapshots, new_people, people)
     spent, source = Ledger(*maker.budget, plan), noise.source_for(seed)
-    guard = snapshots.guarded(maker.guard_class, spent, source, watcher=watcher)
+    joint = snapshots if counts else with_past(model, snapshots, seed)
+    guard = joint.guarded(maker.guard_class, spent, source, watcher=watcher)
     rng = np.random.default_rng(seed)  # of all but the guard's noise
-    task = Task(snapshots, maker.recipe or recipe, plan, rng)
-    made = _counted(model, guard, task, past) if counts else _fitted(model, guard, task, past)
+    task = Task(joint, maker.recipe or recipe, plan, rng)
+    made = counted(model, guard, task, past) if counts else fitted(model, guard, task, past, axis)
     paid = certify(spent, public_inputs=snapshots.public_inputs(), private_noise=source.private)
     certificate = _certificate(model, snapshots, paid, made, who)
     grown = _joined(model, made, replace(certificate, declared=said))
@@ -222,215 +162,6 @@ def _check(model: TrajectoryModel, snapshots: Snapshots, recipe: Recipe, past: s
             Arg("past", "revise"),
             " to let these people improve it",
         )
-
-
-def _counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: Snapshots) -> bool:
-    """Whether new counts can be combined with those of the model."""
-    if not (model.counted.size and maker.measure_for(snapshots.axes).name == Counts.name):
-        return False
-    return bool(snapshots.axis.range[0] >= model.counted[model.counted[:, 4] == 0, 0].min())
-
-
-def _plan(recipe: Recipe, person: Any) -> BudgetPlan:
-    """One release: counts of cells, for all of the budget."""
-    budget = recipe.epsilon, recipe.delta, recipe.adjacency
-    epsilon = min(calibrate_laplace(*budget, person=person), noise.EPSILON_RANGE[1])
-    if epsilon == 0:
-        raise Counts().nothing_left()
-    return BudgetPlan((Planned(LaplaceCounts(epsilon, CELLS, 0.0, *person)),))
-
-
-# Counts -------------------------------------------------------------------------------------------
-
-
-def _counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Batch:
-    """Counts of the batch, read together with those that the model keeps."""
-    axis, plot, d = task.public.axis, task.public.plot, len(model.bounds)
-    listed, old = bool(model.diagnostics.get("listed_times")), model.counted.copy()
-    edges = _new_edges(model, axis, task.recipe.epsilon, listed)
-    if len(edges) and listed:
-        old[-1, 1] = edges[0]
-    epsilon = min(left(guard, calibrate_laplace), noise.EPSILON_RANGE[1])
-    lengths = np.ones(len(old)) if listed else old[:, 1] - old[:, 0]
-    in_window = 1.0 if listed or not len(edges) else edges[1] - edges[0]
-    old = _refined(old, model, in_window * old[:, 2].sum() / lengths.sum(), epsilon)
-    rows = np.concatenate([old, np.zeros((max(len(edges) - 1, 0), old.shape[1]))])
-    rows[len(old) :, 0], rows[len(old) :, 1] = edges[:-1], edges[1:]
-    first = int(np.sum(rows[:, 1] <= axis.range[0]))  # windows that the batch is in, to the last
-    last = int(np.sum(rows[:, 0] < axis.range[1]))
-    windows, side = Slabs.between(rows[first + 1 : last, 0]), round((old.shape[1] - 5) ** (1 / d))
-    release = Release(CellCounts(side), Laplace(epsilon), CELLS)
-    answer = guard.in_slabs(windows).ask(release).astype(np.float64)
-
-    # all that follows is post-processing
-    held = answer if plot is None else answer[:, plot.cells(side, d).ravel()]
-    total = np.maximum(held.sum(axis=1), max(1.0, LEAST_OF_MEAN * float(held.sum(axis=1).mean())))
-    in_use = len(np.unique((model.particles[-1] * side).astype(int), axis=0))
-    for place, own, counts in zip(rows[first:last], total, answer, strict=True):
-        both = np.array([[place[2], own], [place[3], noise.laplace_variance(epsilon)]])
-        weight = both[0] ** 2 / np.maximum(both[0] + in_use * both[1], 1.0)  # nobody has none
-        share = weight / weight.sum() / np.maximum(both[0], 1.0) * both[0].sum()
-        place[2:4] = both[0].sum(), share**2 @ both[1]
-        place[5:] = share[0] * place[5:] + share[1] * counts
-    return _read(model, rows, len(old), epsilon, task, past)
-
-
-def _most(model: TrajectoryModel, rows: Floats) -> int:
-    """Windows that are kept one by one: the work of each is that of its cells and its particles."""
-    return max(WORK // (rows.shape[1] + READINGS * model.particles.shape[1]), 8)
-
-
-def _refined(rows: Floats, model: TrajectoryModel, people: float, epsilon: float) -> Floats:
-    """The counts in cells of half the side, or a quarter and so on: those of a cell are spread
-    evenly over its parts, of which they say nothing. So the people of one window alone, in such
-    cells, have to promise a smaller error than all people together in cells as they are, whose
-    windows, averaged, have the noise of sqrt(people of a window times people of all)."""
-    d, side = len(model.bounds), round((rows.shape[1] - 5) ** (1 / len(model.bounds)))
-    area = (12 * total_variance(model.particles[-1], model.weights[-1]) / d) ** (d / 2)
-    budget, together = (d, epsilon, area), np.sqrt(people * (people + rows[:, 2].sum()))
-    while expected_error(2 * side, people, *budget) < expected_error(side, together, *budget):
-        if len(rows) * (2 * side) ** d > MOST_REMEMBERED:
-            break
-        cells = spread_out(rows[:, 5:].reshape(-1, *(side,) * d), 1) / 2**d
-        rows = np.hstack([rows[:, :5], cells.reshape(len(rows), -1)])
-        rows[:, 3] /= 2**d
-        side *= 2
-    return rows
-
-
-def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, listed: bool) -> Floats:
-    """Of windows at later times: each listed time, or as many as motion and noise suggest.
-
-    In a window of length h people move by v h, of which curves through it hide a quarter or so of
-    v^2 h^2 / 12, and every window costs a noise of c V / (people epsilon) (`measures.windows`):
-    with w windows the sum is least at w^3 = (v h)^2 people epsilon / (24 c V).
-    """
-    known, (start, end) = float(model.knots[-1]), axis.range
-    if end <= known:
-        return np.empty(0)
-    if listed:
-        times = np.append(known, axis.times[axis.times > known])
-        if not axis.declared or len(times) == 1:
-            raise InputError(
-                "people of this model are at listed times: give ",
-                Arg("bins"),
-                ", the times of the batch",
-            )
-        return np.append((times[:-1] + times[1:]) / 2, times[-1])
-    start, d, rows = max(float(start), known), len(model.bounds), model.counted
-    length = min(end - start, model.scale.length)
-    ends = hat_functions(np.array([known - length, known]), model.knots)
-    here = np.einsum("qk,kmd->qmd", ends, model.particles)
-    moved = float(np.mean(np.sum((here[1] - here[0]) ** 2, axis=1))) * ((end - start) / length) ** 2
-    spread = _window_noise(d) * total_variance(here[1], model.weights[-1])
-    people = (end - start) * rows[:, 2].sum() / np.diff(rows[:, :2], axis=1).sum()
-    wanted = np.cbrt(moved * people * epsilon / (24 * max(spread, 1e-6)))
-    return np.linspace(start, end, int(np.clip(np.rint(wanted), 1, _most(model, rows) // 2)) + 1)
-
-
-def _window_noise(features: int) -> float:
-    return WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS)
-
-
-def _read(
-    model: TrajectoryModel, rows: Floats, old: int, epsilon: float, task: Task, past: Past
-) -> Batch:
-    """Clouds and curves of windows, `old` of them windows of the model: of all that are kept one by
-    one, or, where the past stays, of the last and the two before, which the curves go on from."""
-    listed, most = bool(model.diagnostics.get("listed_times")), _most(model, rows)
-    while len(rows) > most + 1:  # the two that are longest past become one
-        rows[1, 2:4] += rows[0, 2:4]
-        rows[1, 5:] += rows[0, 5:]
-        rows[1, 0], rows[1, 4] = rows[0, 0], 1.0
-        rows, old = rows[1:], old - 1
-    axis, d, fine = task.public.axis, len(model.bounds), int(np.sum(rows[:, 4] > 0))
-    first = fine if past == "revise" else max(fine, old - 2)
-    times = np.union1d(model.numeric_times, _times_of(axis, rows[old:], listed))
-    inside = times[(times >= rows[0, 0]) & (times <= rows[-1, 1])]
-    if listed:
-        moments = inside
-        of_moment = np.minimum(np.searchsorted(rows[:, 1], moments), len(rows) - 1)
-    else:
-        shares = (np.arange(MOMENTS) + 0.5) / MOMENTS
-        moments = (rows[:, :1] + shares * np.diff(rows[:, :2], axis=1)).ravel()
-        moments[[first * MOMENTS, -1]] = rows[first, 0], rows[-1, 1]
-        of_moment = np.repeat(np.arange(len(rows)), MOMENTS)
-    scale = np.sqrt(noise.laplace_variance(epsilon) / rows[:, 3])
-    people, counts = scale * rows[:, 2], scale[:, None] * rows[:, 5:]
-    cost = _window_noise(d) * len(rows) / (people.sum() * epsilon)
-    choice = WindowChoice(of_moment, 0.0, cost, 1.0, np.zeros(5))  # in shares of any variance
-    windows = Resolution(moments, listed, of_moment, choice)
-    side = round(counts.shape[1] ** (1 / d))
-    cloud = Counts().clouds(counts, side, epsilon, people, windows, task, first)
-    windows, inside = windows.since(first), inside[inside >= rows[first, 0]]
-    joint = TimeAxis(inside, axis.datetime, windows.moments[[0, -1]], axis.declared)
-    task = task._replace(public=replace(task.public, axis=joint))  # type: ignore[type-var]
-    start, length = float(windows.moments[0]), float(np.ptp(windows.moments))
-    unit = reference_of(task.recipe).within(Scale(model.bounds, start, length))
-    still = np.array(task.public.axes.fixed)
-    marginals, knots = through_windows(cloud.marginals, windows, task, unit, still)
-    if task.public.plot is not None:
-        marginals = within(task.public.plot, marginals)
-    since = float(rows[fine, 0] if past == "revise" else model.knots[-1])
-    seen = [cloud.marginals.diagnostics[name] for name in WINDOWS_TELL[3:]]
-    facts = (rows[first:, 2].tolist(), windows.middles.tolist(), windows.lengths.tolist(), *seen)
-    told = dict(zip(WINDOWS_TELL, facts, strict=True))
-    knots = inside if knots is None else knots
-    return Batch(model.particles, since, marginals, knots, times, told, old - first, rows)
-
-
-def _times_of(axis: TimeAxis, rows: Floats, listed: bool) -> Floats:
-    """Times of interest of a batch with later windows (K, ..): as declared, or ends and middles."""
-    if listed or axis.declared or len(rows) == 0:
-        return axis.times
-    return np.union1d((rows[:, 0] + rows[:, 1]) / 2, rows[:, 1])
-
-
-# Anything else ------------------------------------------------------------------------------------
-
-
-def _alone(model: TrajectoryModel, recipe: Recipe) -> Recipe:
-    """As a batch is fitted by itself: in few windows, as it is short beside the whole."""
-    if model.diagnostics.get("listed_times") or recipe.windows != "auto":
-        return recipe
-    return recipe.again(windows=2)
-
-
-def _fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Batch:
-    """The batch by itself. At known times its curves take the place of as many old ones as the
-    precision of both says, each of the one that is nearest."""
-    axis, known, m = task.public.axis, float(model.knots[-1]), model.particles.shape[1]
-    if not axis.declared:  # it is read where its windows end
-        middle = np.append(axis.range, axis.range.mean())
-        axis = TimeAxis(np.sort(middle), axis.datetime, axis.range, declared=False)
-        task = task._replace(public=replace(task.public, axis=axis))  # type: ignore[type-var]
-    measure = TrajectorySynthesizer.of(task.recipe).measure_for(task.public.axes)
-    found = measure.fit(guard, task)
-    knots = axis.times if found.knots is None else found.knots
-    cloud, windows = found.marginals, found.windows
-    told = {name: list(model.diagnostics.get(name) or []) for name in WINDOWS_TELL[:3]}
-    people = np.asarray(told[WINDOWS_TELL[0]], np.float64)
-    middles = np.asarray(told[WINDOWS_TELL[1]], np.float64)
-    old, here = model.particles, (model.knots >= axis.range[0]) & (model.knots <= axis.range[1])
-    if past == "revise" and here.any() and len(people) == len(middles):
-        inside = (middles >= axis.range[0]) & (middles <= axis.range[1])
-        if not inside.any():
-            inside[np.abs(middles - axis.range.mean()).argmin()] = True
-        both = np.array([people[inside].sum(), found.people[windows.middles <= known].sum()])
-        weight = both**2 / (both + USUAL_NOISE / task.recipe.epsilon)
-        some = systematic(np.ones(m), round(m * weight[1] / weight.sum()), task.rng)
-        basis = hat_functions(np.clip(model.knots[here], knots[0], knots[-1]), knots)
-        fresh = np.einsum("qk,kmd->qmd", basis, equal_weight(cloud.particles, cloud.weights, m))
-        nearest = _going_on(old[here][-1], fresh[-1]) if model.curves else np.arange(m)
-        old = old.copy()
-        old[np.flatnonzero(here)[:, None], some] = fresh[:, nearest[some]]
-        people[inside] *= 1 + both[1] / max(both[0], 1.0)
-    later = windows.middles > known
-    told[WINDOWS_TELL[0]] = people.tolist()
-    for name, more in zip(told, (found.people, windows.middles, windows.lengths), strict=True):
-        told[name] += more[later].tolist()
-    counted = model.counted if axis.range[1] <= known else NOT_COUNTED  # of other times
-    return Batch(old, known, cloud, knots, axis.times, told, len(middles), counted)
 
 
 # The grown model ----------------------------------------------------------------------------------
