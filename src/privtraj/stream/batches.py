@@ -83,13 +83,11 @@ Past = Literal["keep", "revise"]
 class Batch(NamedTuple):
     """What is made of a batch and an old model.
 
-    old: particles (K, m, d) of the model, as they are now.  since: up to when they hold.
-    marginals, knots: of curves that go on from there; where knots are None, at the times.
-    times: of interest.
+    since: up to when particles of the model stay.  marginals, knots: of curves that go on from
+    there.  times: of interest.
     diagnostics: of windows.  replaced: how many of the model's last windows they stand for.
     """
 
-    old: Floats
     since: float
     marginals: Marginals
     knots: Floats
@@ -122,7 +120,7 @@ def counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Bat
     """Counts of the batch, read together with those that the model keeps."""
     axis, plot, d = task.public.axis, task.public.plot, len(model.bounds)
     listed, old = bool(model.diagnostics.get("listed_times")), model.counted.copy()
-    edges = _new_edges(model, axis, task.recipe.epsilon, listed)
+    edges = _new_edges(model, axis, task.recipe.epsilon, past)
     if len(edges) and listed:
         old[-1, 1] = edges[0]
     elif len(edges):  # curves bend alike in windows that are about as long
@@ -187,18 +185,19 @@ def _refined(rows: Floats, model: TrajectoryModel, people: float, epsilon: float
     return rows
 
 
-def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, listed: bool) -> Floats:
+def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, past: Past) -> Floats:
     """Of windows at later times: each listed time, or as many as motion and noise suggest.
 
     Curves are straight within a window of length h and hide D^2 / 720 of the motion, D = a h^2
-    being its second difference, and every window costs a noise of c V / (people epsilon)
-    (`measures.windows`). D of w windows is w^-2 of one's: with w^5 = D^2 people epsilon / (180 c V)
-    the sum is least. D is that of the past, and its noise alone is of one window.
+    being its second difference, and D^2 / 64 at an end that is published before people go on. A
+    window costs a noise of c V / (people epsilon) (`measures.windows`), and D of w windows is w^-2
+    of one's: the sum is least at w^5 = 4 D^2 people epsilon / (720 c V), or 64. D is that of the
+    past; of its noise alone one window is made.
     """
     known, (start, end) = float(model.knots[-1]), axis.range
     if end <= known:
         return np.empty(0)
-    if listed:
+    if model.diagnostics.get("listed_times"):
         times = np.append(known, axis.times[axis.times > known])
         if not axis.declared or len(times) == 1:
             raise InputError(
@@ -215,7 +214,8 @@ def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, listed: b
     spread = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS)
     spread *= total_variance(model.particles[-1], model.weights[-1])
     people = (end - start) * rows[:, 2].sum() / np.diff(rows[:, :2], axis=1).sum()
-    wanted = (turned * people * epsilon / (180 * max(spread, 1e-6))) ** 0.2
+    hidden = turned / (64 if past == "keep" else 720)
+    wanted = (4 * hidden * people * epsilon / max(spread, 1e-6)) ** 0.2
     return np.linspace(start, end, int(np.clip(np.rint(wanted), 1, _most(model, rows) // 2)) + 1)
 
 
@@ -224,10 +224,9 @@ def _read(
 ) -> Batch:
     """Clouds and curves of windows, `old` of them windows of the model: of all that are kept one by
     one, or, where the past stays, of the last and the two before, which the curves go on from."""
-    listed, most = bool(model.diagnostics.get("listed_times")), _most(model, rows)
-    while len(rows) > most + 1:  # the two that are longest past become one
-        rows[1] = _as_one(*rows[:2])
-        rows[1, 4] = 1.0
+    listed = bool(model.diagnostics.get("listed_times"))
+    while len(rows) > _most(model, rows) + 1:  # the two that are longest past become one
+        rows[1], rows[1, 4] = _as_one(*rows[:2]), 1.0
         rows, old = rows[1:], old - 1
     axis, d, fine = task.public.axis, len(model.bounds), int(np.sum(rows[:, 4] > 0))
     first = fine if past == "revise" else max(fine, old - 2)
@@ -254,9 +253,8 @@ def _read(
     windows, inside = windows.since(first), inside[inside >= rows[first, 0]]
     joint = TimeAxis(inside, axis.datetime, windows.moments[[0, -1]], axis.declared)
     task = task._replace(public=replace(task.public, axis=joint))  # type: ignore[type-var]
-    start, length = float(windows.moments[0]), float(np.ptp(windows.moments))
-    unit = reference_of(task.recipe).within(Scale(model.bounds, start, length))
-    still = np.array(task.public.axes.fixed)
+    scale_now = Scale(model.bounds, float(windows.moments[0]), float(np.ptp(windows.moments)))
+    unit, still = reference_of(task.recipe).within(scale_now), np.array(task.public.axes.fixed)
     marginals, knots = through_windows(cloud.marginals, windows, task, unit, still)
     if task.public.plot is not None:
         marginals = within(task.public.plot, marginals)
@@ -265,7 +263,7 @@ def _read(
     told = cloud.marginals.diagnostics | dict(zip(PEOPLE, facts, strict=True))
     knots = inside if knots is None else knots
     replaced = int(np.sum(np.array(model.diagnostics[PEOPLE[1]]) >= rows[first, 0]))
-    return Batch(model.particles, since, marginals, knots, times, told, replaced, rows)
+    return Batch(since, marginals, knots, times, told, replaced, rows)
 
 
 # Anything else ------------------------------------------------------------------------------------
@@ -300,23 +298,26 @@ class WithPast:
 
 
 def with_past(model: TrajectoryModel, snapshots: Snapshots, seed: int | None) -> Snapshots:
-    """The batch and as many people of the model as it knows of, or `WORK` of them."""
-    told, rng = model.diagnostics, np.random.default_rng(seed)
+    """The batch and as many people of the model as it knows of, or as there is room for; each of
+    them is recorded once, at a time of one window."""
+    told, rng, (start, end) = model.diagnostics, np.random.default_rng(seed), model.knots[[0, -1]]
     people, middles, lengths = (np.asarray(told.get(one) or [], float) for one in PEOPLE)
-    many = np.rint(people * min(1.0, WORK / max(people.sum(), 1.0))).astype(int)
-    start, end = model.knots[[0, -1]]
+    if not len(people) == len(middles) == len(lengths) > 0:  # a model that tells nothing of them
+        people, middles, lengths = np.zeros(1), np.array([start]), np.zeros(1)
+    room = MOST_REMEMBERED / (len(people) * len(model.columns))
+    many = np.rint(people * min(1.0, room / max(people.sum(), 1.0))).astype(int)
     when = np.clip(middles, start, end)
     if told.get("listed_times"):  # windows are of one time or of several
         nearest = np.abs(when[:, None] - model.numeric_times).argmin(axis=1)
         when, lengths = model.numeric_times[nearest], 0 * lengths
-    points, times = [np.empty((0, len(model.columns)))], [np.empty(0)]
-    for n, middle, length in zip(many, when, lengths, strict=True):
-        user = as_user_times(np.array([middle]), model.datetime)
-        drawn = model.sample(max(n, 1), user, seed=int(rng.integers(2**31))).values[:n, 0]
-        points.append(to_unit(model.columns, encoded(model.columns, drawn)))
-        times.append(np.clip(middle + length * (rng.random(n) - 0.5), start, end))
-    past = MemoryRows(np.concatenate(points).astype(np.float32), np.concatenate(times))
-    return replace(in_all_time(model, snapshots), _rows=WithPast(snapshots._rows, past))
+    moments, moment = np.unique(when, return_inverse=True)
+    window, each = np.repeat(np.arange(len(many)), many), np.arange(many.sum())
+    asked = as_user_times(moments, model.datetime)
+    drawn = model.sample(max(len(each), 1), asked, seed=seed).values[each, moment[window]]
+    points = to_unit(model.columns, encoded(model.columns, drawn)).astype(np.float32)
+    times = np.clip(when[window] + lengths[window] * (rng.random(len(each)) - 0.5), start, end)
+    rows = WithPast(snapshots._rows, MemoryRows(points, times))
+    return replace(in_all_time(model, snapshots), _rows=rows)
 
 
 def in_all_time(model: TrajectoryModel, snapshots: Snapshots) -> Snapshots:
@@ -350,4 +351,4 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
     since = known if past == "keep" else float(model.knots[0])
     counted = model.counted if end <= known else NOT_COUNTED  # of other times
     times = task.public.axis.times
-    return Batch(model.particles, since, found.marginals, knots, times, told, replaced, counted)
+    return Batch(since, found.marginals, knots, times, told, replaced, counted)

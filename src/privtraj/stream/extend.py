@@ -185,14 +185,14 @@ def _joined(model: TrajectoryModel, made: Batch, certificate: Certificate) -> Tr
     elif kept.any():
         end = np.clip(model.knots[kept][-1:], knots[0], knots[-1])
         seam = np.einsum("k,kmd->md", hat_functions(end, knots)[0], particles)
-        particles = particles[:, _going_on(made.old[kept][-1], seam)]
+        particles = particles[:, _going_on(model.particles[kept][-1], seam)]
     told, numbers = dict(model.diagnostics), made.replaced
     for name, values in made.diagnostics.items():
         before = told.get(name)
         told[name] = [*before[: len(before) - numbers], *values] if before else values
     return replace(
         model,
-        particles=np.concatenate([made.old[kept], particles[new]]),
+        particles=np.concatenate([model.particles[kept], particles[new]]),
         weights=np.concatenate([model.weights[kept], weights[new]]),
         bandwidth=np.concatenate([model.bandwidth[kept], fresh.bandwidth[new]]),
         knots=np.concatenate([model.knots[kept], knots[new]]),
