@@ -47,6 +47,18 @@ APART = 0.5
 Cohen's convention."""
 
 
+def off_by(noise: float, people: Any, among: Any, values: Any = 1) -> Floats:
+    """Standard deviations by which noise of so many people moves a mean of people, who are some of
+    those among whom it is spread, with one of so many values: noise adds up over them."""
+    return noise * np.sqrt(values / (np.maximum(among, 1.0) * np.maximum(people, 1.0)))
+
+
+def half_width(off: Any, people: Any) -> Floats:
+    """Of the 90 % interval of a mean, in standard deviations: by noise, and by the chance of so
+    many people."""
+    return SURE * np.hypot(off, np.maximum(people, 1.0) ** -0.5)
+
+
 @dataclass(frozen=True)
 class GroupNoise:
     """Of the values of one category, in people. count: s_0.  mean: that of means, times n, which is
@@ -57,28 +69,24 @@ class GroupNoise:
     mean: float
     numbers: bool = True
 
-    def lost(self, people: float) -> str:
-        """What is lost of a value that so many have: "share", "numbers", or nothing."""
-        if people <= SURE * self.count:
+    def lost(self, people: float, values: int = 1) -> str:
+        """What is lost of a value, or of several together, that so many have: "share", "numbers",
+        or nothing."""
+        if people <= SURE * self.count * values**0.5:
             return "share"
-        return "numbers" if self.numbers and people < self.mean / APART else ""
+        return "numbers" if self.numbers and off_by(self.mean, people, people) > APART else ""
 
     def of_means(self, people: Floats, values: Ints) -> tuple[Floats, Mask]:
         """(P, L) half widths of 90 % intervals of means at P times, in standard deviations of
-        everybody, and which of them are lost; of so many people who have one of values (L,).
-
-        Noise adds up over the times of a value:  s^2 = values mean^2 / (people of all times).
-        """
-        among, here = np.maximum(people.sum(axis=0), 1.0), np.maximum(people, 1.0)
-        off = self.mean * np.sqrt(values / (among * here))
-        lost = (off > APART) | (among <= SURE * self.count * np.sqrt(values))
-        return SURE * np.hypot(off, here**-0.5), lost
+        everybody, and which of them are lost; of so many people who have one of values (L,)."""
+        among = people.sum(axis=0)
+        off = off_by(self.mean, people, among, values)
+        lost = (off > APART) | (np.maximum(among, 1.0) <= SURE * self.count * np.sqrt(values))
+        return half_width(off, people), lost
 
     def of_shares(self, people: Floats) -> Floats:
         """(P, ...) half widths of 90 % intervals of shares among so many people at P times."""
-        among, here = max(float(people.sum()), 1.0), np.maximum(people, 1.0)
-        half: Floats = SURE / 2 * np.hypot(2 * self.count / np.sqrt(among * here), here**-0.5)
-        return half
+        return half_width(off_by(2 * self.count, people, people.sum()), people) / 2
 
 
 def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> float:
@@ -181,7 +189,8 @@ def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
             here = max(share * people, 1.0)
             name = "missing" if label is None else str(label)
             off = SURE * noise.count / people
-            mean_off = SURE * math.hypot(noise.numbers * noise.mean / here, here**-0.5)
+            off_mean = noise.numbers * off_by(noise.mean, here, here)
+            mean_off = float(half_width(off_mean, here))
             made.append(Group(column.name, name, share, off, mean_off, noise.lost(here)))
     return tuple(sorted(made, key=lambda one: not one.lost))
 

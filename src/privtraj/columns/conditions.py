@@ -13,22 +13,29 @@ As text, on the command line: F, II,III, 40..60, 40.. and nothing at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from types import MappingProxyType
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base import space
 from privtraj.base.arrays import Floats, Mask
-from privtraj.base.errors import Arg, InputError, Said, first_few, is_number, listed
+from privtraj.base.errors import Arg, InputError, Said, either, first_few, is_number, listed
 from privtraj.columns.kinds import (
+    DAY,
+    YEAR,
     Angle,
     Category,
     Column,
     Date,
     Integer,
+    LogNumber,
     Number,
     of_tables,
     text_of,
@@ -163,35 +170,74 @@ def within_reach(one: Condition, before: NDArray[Any], after: NDArray[Any], ladd
 
 # Constraints ------------------------------------------------------------------------------------
 
-RISING, FALLING = "rising", "falling"
+RISING, FALLING, AGEING = "rising", "falling", "ageing"
+_UNITS = {"days": DAY, "weeks": 7 * DAY, "months": YEAR / 12}  # of ages, by their names
+_OFFSET = re.compile(r"[+-]\d\d:?\d\d")  # a time zone without a name
 ROUNDS = 8  # of putting paths in order and restoring the marginals; set by hand, as more do nothing
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """monotone: {feature: "rising" or "falling"}.  precision: {feature: step}, 1 for integers."""
+    """What is public about features, and how tables write them.
+
+    monotone: {feature: "rising", "falling" or "ageing"}.  precision: {feature: step}, 1 for
+    integers.  constant: {column: value} that tables have in every row, and nobody measures.
+    zone: {column: time zone} in which tables have moments; the others are in UTC.
+    """
 
     monotone: Mapping[str, str]
     precision: Mapping[str, float]
+    constant: Mapping[str, Any] = field(default_factory=dict)
+    zone: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def declared(cls, monotone: Any, precision: Any) -> Constraints:
-        """As users give them: monotone may be a list of features that never fall."""
-        if isinstance(monotone, str):
-            monotone = [monotone]
+    def declared(
+        cls,
+        monotone: Any,
+        precision: Any,
+        constant: Any = None,
+        zone: Any = None,
+        ageing: Any = None,
+    ) -> Constraints:
+        """As users give them: monotone may be a list of features that never fall, and ageing one of
+        those that go with time."""
         try:
             if monotone is not None and not isinstance(monotone, Mapping):
-                monotone = dict.fromkeys(monotone, RISING)
-            made = cls(dict(monotone or {}), dict(precision or {}))
+                monotone = dict.fromkeys(_names(monotone), RISING)
+            with_time = dict.fromkeys(_names(ageing or ()), AGEING)
+            made = cls({**(monotone or {}), **with_time}, dict(precision or {}))
         except (TypeError, ValueError):
             raise InputError(
                 Arg("monotone"), " must list features, and ", Arg("precision"), " a step for each"
             ) from None
-        if not set(made.monotone.values()) <= {RISING, FALLING}:
-            raise InputError(Arg("monotone"), f" must say '{RISING}' or '{FALLING}' of a feature")
+        try:
+            made = replace(made, constant=dict(constant or {}), zone=dict(zone or {}))
+            for value in made.constant.values():
+                if not (isinstance(value, str | bool) or is_number(value)):
+                    raise ValueError
+            for place in made.zone.values():
+                if not _OFFSET.fullmatch(place):
+                    ZoneInfo(place)
+        except (TypeError, ValueError, ZoneInfoNotFoundError, OSError):
+            raise InputError(
+                Arg("constant"),
+                " must be a value for each column, and ",
+                Arg("zone"),
+                " a time zone such as 'Europe/Berlin'",
+            ) from None
+        if not set(made.monotone.values()) <= {RISING, FALLING, AGEING}:
+            words = either([f"'{word}'" for word in (RISING, FALLING, AGEING)])
+            raise InputError(Arg("monotone"), f" must say {words} of a feature")
         if not all(is_number(step) and 0 < step < np.inf for step in made.precision.values()):
             raise InputError(Arg("precision"), " must be a step above 0, such as 1 for integers")
         return made
+
+    @classmethod
+    def of(cls, recipe: Any, zone: Mapping[str, str] = MappingProxyType({})) -> Constraints:
+        """Those of a recipe.  zone: of columns for which it has none."""
+        words = {word: getattr(recipe, word) for word in signature(cls.declared).parameters}
+        made = cls.declared(**words)
+        return replace(made, zone={**zone, **made.zone})
 
     def check(self, columns: Sequence[Column]) -> None:
         """Refuse what is said of other columns than these, or of kinds that have no such thing."""
@@ -205,11 +251,27 @@ class Constraints:
                     raise InputError(Arg(name), start + "not among the features that are numbers")
                 if name == "monotone" and isinstance(known[feature], Angle):
                     raise InputError(Arg(name), start + "an angle, and goes round")
+                if self.monotone.get(feature) == AGEING and isinstance(known[feature], LogNumber):
+                    raise InputError(Arg("ageing"), start + "on a log scale: declare it without")
+        for feature in known:
+            if feature in self.constant:
+                raise InputError(Arg("constant"), f" names '{feature}', which is a feature")
 
     def directions(self, features: tuple[str, ...]) -> Floats:
         """(d,) 1 for features that rise, -1 for those that fall, 0 for others."""
-        signs = {RISING: 1.0, FALLING: -1.0}
+        signs = {RISING: 1.0, AGEING: 1.0, FALLING: -1.0}
         return np.array([signs.get(self.monotone.get(name, ""), 0.0) for name in features])
+
+    def rates(self, features: tuple[str, ...], length: float, datetime: bool) -> Floats:
+        """(d,) how far features go by themselves in a range of time of this length; 0 for those
+        that do not. With dates in years, unless the name says months, weeks or days."""
+        made = np.zeros(len(features))
+        for k, name in enumerate(features):
+            if self.monotone.get(name) == AGEING:
+                words = re.split("[^a-z]+", name.lower())
+                unit = next((seconds for word, seconds in _UNITS.items() if word in words), YEAR)
+                made[k] = length / (unit if datetime else 1.0)
+        return made
 
     def rounded(self, values: Floats, columns: Sequence[Column]) -> Floats:
         """Values (..., e) of the columns of a table in steps of the precision."""
@@ -220,10 +282,16 @@ class Constraints:
         return values
 
 
+def _names(given: Any) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
 NONE = Constraints({}, {})
 
 
-def in_order(paths: NDArray[Any], directions: Floats) -> NDArray[Any]:
+def in_order(
+    paths: NDArray[Any], directions: Floats, clock: Floats | None = None, rates: Any = ()
+) -> NDArray[Any]:
     """Paths (n, K, d) whose features rise (1), fall (-1) or do as they like (0), by directions.
 
     A rising feature of paths (n, K) is put in order by alternating two steps: each path becomes
@@ -231,6 +299,10 @@ def in_order(paths: NDArray[Any], directions: Floats) -> NDArray[Any]:
     falls; and at each time the people, in their order, get the values that there were, which are
     the marginal's. The first step is last, so that nobody falls, and what it still moves is what
     the marginals, which are noisy, contradict themselves.
+
+    A feature with a rate goes so far between two times of the clock (K,), whoever it is: a path is
+    moved as a whole to where it was on average. The marginals follow, as far as these people age
+    together: those of a population that is renewed would not.
     """
 
     def rising(values: NDArray[Any]) -> Any:
@@ -245,4 +317,7 @@ def in_order(paths: NDArray[Any], directions: Floats) -> NDArray[Any]:
         for _ in range(ROUNDS):
             np.put_along_axis(values, np.argsort(rising(values), axis=0), wanted, axis=0)
         paths[:, :, k] = directions[k] * rising(values)
+    for k in np.flatnonzero(rates):
+        way = rates[k] * clock
+        paths[:, :, k] = way + (paths[:, :, k] - way).mean(axis=1, keepdims=True)
     return paths

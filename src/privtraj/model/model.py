@@ -165,10 +165,20 @@ class TrajectoryModel(Record):
         process.within(self.sampler.numbers)  # refuses what does not fit
         return replace(self, reference=process).sealed()
 
-    def with_constraints(self, *, monotone: Any = None, precision: Any = None) -> TrajectoryModel:
-        """The same model with what is public about its features: `monotone`, features that never
-        fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
-        constraints = Constraints.declared(monotone, precision)
+    def with_constraints(
+        self,
+        *,
+        monotone: Any = None,
+        precision: Any = None,
+        ageing: Any = None,
+        constant: Any = None,
+        zone: Any = None,
+    ) -> TrajectoryModel:
+        """The same model with what is public about its features, as `Recipe` explains it; constants
+        and time zones stay where none are given."""
+        constant = self.constraints.constant if constant is None else constant
+        zone = self.constraints.zone if zone is None else zone
+        constraints = Constraints.declared(monotone, precision, constant, zone, ageing)
         constraints.check(self.columns)
         return replace(self, constraints=constraints).sealed()
 

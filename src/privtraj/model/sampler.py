@@ -111,8 +111,9 @@ class Sampler:
             clock = unit_time(at, record.knots)
             values, there = settled(values, clock, lives, scale, families)
         names = tuple(one.name for one in self.shown)
-        there |= {"columns": self.shown, "precision": record.constraints.precision}
-        there["ground"] = self.region
+        there |= {"columns": self.shown, "ground": self.region}
+        for word in ("precision", "constant", "zone"):
+            there[word] = getattr(record.constraints, word)
         return Paths(self._shown(values), at, names, record.time_name, record.datetime, **there)
 
     def _drawn(
@@ -219,7 +220,9 @@ class Sampler:
             assert isinstance(carrier, Curves)
             parts, knots = self.parts, carrier.knots
             places = (knots if parts.plain else filled(knots, clock, parts)).astype(np.float64)
-            places[..., parts.moving] = in_order(places[..., parts.moving], self._directions)
+            moving = places[..., parts.moving]
+            ways = self._directions, clock, self._rates
+            places[..., parts.moving] = in_order(moving, *ways)
         momentary = float(process.variance(np.array([_MOMENT]))[0] / _MOMENT)
         thin = len(places) > most
         return Carried(
@@ -254,7 +257,8 @@ class Sampler:
     def _through(self, places: Points) -> Curves:
         """The curves through places (N, K, d) at the knots."""
         places = places.astype(np.float32, copy=False)
-        return Curves(places, self.clock, self.parts, self._process, self._directions)
+        ways = self._directions, self._rates
+        return Curves(places, self.clock, self.parts, self._process, *ways)
 
     def _chained(self, chain: Ints) -> Curves:
         """The curves of chains (n, K) of particles."""
@@ -360,6 +364,13 @@ class Sampler:
     @cached_property
     def _directions(self) -> Floats:
         return self.record.constraints.directions(number_names(self.record.columns))
+
+    @cached_property
+    def _rates(self) -> Floats:
+        """(dm,) of numbers that go by themselves, in shares of the box per range of time."""
+        names, scale = number_names(self.record.columns), self.numbers
+        rates = self.record.constraints.rates(names, scale.length, self.record.datetime)
+        return rates / np.ptp(scale.bounds, axis=1)
 
     @cached_property
     def _reference(self) -> Reference:

@@ -10,7 +10,7 @@ import base64
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -362,7 +362,7 @@ def page_sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
         begin, end = carried.lives.T  # in order, so that those who are drawn are evenly spread
         order = np.arange(len(begin)) if carried.own_lives else np.lexsort((end, begin))
         lives = {"ends": packed(carried.lives[order]), "own": carried.own_lives}
-    schema = model.sample(1, seed=0).to_arrow().schema
+    schema = replace(model.sample(1, seed=0), constant={}, zone={}).to_arrow().schema
     return {
         "curves": len(carried.places),
         "places": packed(carried.places.transpose(2, 0, 1)),  # (d, N, S)
