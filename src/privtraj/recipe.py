@@ -31,6 +31,8 @@ RENAMED = {"marginals": "tables"}
 """Words for a measure before version 0.3."""
 OLD_NAMES = {"pull": "time_coupling", "slabs": "windows"}
 """What settings were called before versions 0.2 and 0.3."""
+LATER = ("ageing", "constant", "zone")
+"""Settings that a file has only where they are chosen: earlier files are as they were, to a bit."""
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
@@ -425,7 +427,7 @@ class Recipe:
 
         if not self.can_be_written:
             raise InputError("a recipe with a function of yours cannot be written down")
-        values = vars(self)
+        values = {k: v for k, v in vars(self).items() if not (v is None and k in LATER)}
         if isinstance(self.growth, Mapping):
             values = {**values, "growth": Growth.declared(self.growth)}
         return dict(zip(values, map(_plain, values.values()), strict=True))

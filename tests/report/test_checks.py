@@ -160,7 +160,6 @@ def test_times_and_groups_that_are_lost_are_marked(model):
     assert [row[3] for row in table["times"]] == [True, False, False]
     assert table["groups"][0][0] == "sex: F"
     assert [row[3] for row in table["groups"]] == [True, False, False]
-    assert table["shares"] == [("sex", "3")]  # 4 points of 4.8 % say nothing
     assert table["correlations"] == [("height, weight", "0.80 ± 0.14")]
     fewer = worth_tables(model, quality(10, 20, 90))["times"]  # 10: a quarter of the mean, 40
     assert [row[3] for row in fewer] == [False, False, False]

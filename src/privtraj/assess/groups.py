@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.assess.common import SURE
-from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
 from privtraj.measures.pairs import BANDS
@@ -47,16 +47,16 @@ APART = 0.5
 Cohen's convention."""
 
 
-def off_by(noise: float, people: Any, among: Any, values: Any = 1) -> Floats:
+def off_by(noise: float, people: float, among: float, values: int = 1) -> float:
     """Standard deviations by which noise of so many people moves a mean of people, who are some of
     those among whom it is spread, with one of so many values: noise adds up over them."""
-    return noise * np.sqrt(values / (np.maximum(among, 1.0) * np.maximum(people, 1.0)))
+    return noise * math.sqrt(values / (max(among, 1.0) * max(people, 1.0)))
 
 
-def half_width(off: Any, people: Any) -> Floats:
+def half_width(off: float, people: float) -> float:
     """Of the 90 % interval of a mean, in standard deviations: by noise, and by the chance of so
     many people."""
-    return SURE * np.hypot(off, np.maximum(people, 1.0) ** -0.5)
+    return SURE * math.hypot(off, max(people, 1.0) ** -0.5)
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,6 @@ class GroupNoise:
         if people <= SURE * self.count * values**0.5:
             return "share"
         return "numbers" if self.numbers and off_by(self.mean, people, people) > APART else ""
-
-    def of_means(self, people: Floats, values: Ints) -> tuple[Floats, Mask]:
-        """(P, L) half widths of 90 % intervals of means at P times, in standard deviations of
-        everybody, and which of them are lost; of so many people who have one of values (L,)."""
-        among = people.sum(axis=0)
-        off = off_by(self.mean, people, among, values)
-        lost = (off > APART) | (np.maximum(among, 1.0) <= SURE * self.count * np.sqrt(values))
-        return half_width(off, people), lost
-
-    def of_shares(self, people: Floats) -> Floats:
-        """(P, ...) half widths of 90 % intervals of shares among so many people at P times."""
-        return half_width(off_by(2 * self.count, people, people.sum()), people) / 2
 
 
 def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> float:
@@ -190,7 +178,7 @@ def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
             name = "missing" if label is None else str(label)
             off = SURE * noise.count / people
             off_mean = noise.numbers * off_by(noise.mean, here, here)
-            mean_off = float(half_width(off_mean, here))
+            mean_off = half_width(off_mean, here)
             made.append(Group(column.name, name, share, off, mean_off, noise.lost(here)))
     return tuple(sorted(made, key=lambda one: not one.lost))
 

@@ -36,12 +36,13 @@ GRAMMAR = (
 @dataclass(frozen=True)
 class Key:
     """What people are told apart by. of: the group of each row of values, -1 for none.
-    axis: of a category, whose levels are the groups."""
+    axis: of a category.  levels: those of each group."""
 
     name: str
     labels: tuple[str, ...]
     of: Callable[[Floats], Ints]
     axis: int | None = None
+    levels: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,12 @@ class Columns:
             axes = tuple(map(self._number, names))
         by = found["by"].split(",") if found["by"] is not None else []
         for part in by[:MOST_KEYS]:
-            key, cut = self._key(part.strip())
+            key, cut = self.key(part.strip())
             keys, edges = [*keys, key], cut if len(cut) else edges
         if len(by) > MOST_KEYS or len({key.name for key in keys}) < len(keys):
             raise self._not_understood(f"by {found['by']}")
         if verb == "share" and not share:
-            keys.append(self._category(what))
+            keys.append(self.category(what))
         where = self._conditions(found["where"]) if found["where"] is not None else ()
         asked = Asked(verb, axes, level, share, tuple(keys), where, edges)
         if math.prod(asked.shape) > MOST_ROWS:
@@ -136,7 +137,8 @@ class Columns:
             raise InputError(f"'{name}' is not among the columns of numbers: these are {some}")
         return axis
 
-    def _category(self, name: str) -> Key:
+    def category(self, name: str) -> Key:
+        """The values of a category."""
         axis = self._find(name)
         column = None if axis is None else self.known[axis]
         if axis is None or not isinstance(column, Category):
@@ -147,7 +149,8 @@ class Columns:
                 f" the periods {periods}, and '4 periods' or '4 parts of' a number cut evenly"
             )
         labels = tuple("missing" if one is None else text_of(one) for one in column.labels)
-        return Key(column.name, labels, lambda values: values[:, axis].astype(int), axis)
+        each = tuple((level,) for level in range(len(labels)))
+        return Key(column.name, labels, lambda values: values[:, axis].astype(int), axis, each)
 
     def _conditions(self, text: str) -> tuple[Condition, ...]:
         """Of "sex=F and age=40..60"."""
@@ -164,7 +167,7 @@ class Columns:
                 raise InputError(str(error)) from None  # not in the words of an option
         return tuple(made)
 
-    def _key(self, text: str) -> tuple[Key, Floats]:
+    def key(self, text: str) -> tuple[Key, Floats]:
         """What 'by' names, and the edges of periods, if it is time."""
         time, low, high = len(self.known) - 1, self.low, self.high
         unit = UNITS.get(text.lower().removesuffix("s")) if self.dates else None
@@ -182,7 +185,7 @@ class Columns:
             edges = np.linspace(*self.known[axis].span, int(cut[1]) + 1)
             return Key(self.known[axis].name, _spans(edges, False), _cut(axis, edges)), np.empty(0)
         if cut is None and self._find(text) != time:
-            return self._category(text), np.empty(0)
+            return self.category(text), np.empty(0)
         count = int(cut[1]) if cut else PERIODS
         if cut is None and not self.dates and high - low in range(2, 41):
             count = int(high - low)

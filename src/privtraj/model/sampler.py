@@ -25,7 +25,8 @@ from privtraj.model.record import Record
 from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.motion.curves import Carried, Carrier, Curves, fine_stops
 from privtraj.motion.diffusions import Brownian
-from privtraj.motion.population import MOMENTS, Lives, Population, settled
+from privtraj.motion.growth import LEARNED
+from privtraj.motion.population import MOMENTS, Lives, Population, ancestors, settled
 from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
 from privtraj.motion.reference import Inertia
 from privtraj.motion.states import (
@@ -386,7 +387,10 @@ class Sampler:
     def _fitted(self) -> Reference:
         """Fitted to the particles, where it learns."""
         numbers = self.parts.numbers(self.record.particles, self.record.weights)
-        return self._reference.fitted(even_clouds(numbers, self.record.weights, FITTED), self.clock)
+        clouds, growth = even_clouds(numbers, self.record.weights, FITTED), self.record.growth
+        if growth is not None and growth.by_place == LEARNED:
+            clouds = ancestors(clouds)
+        return self._reference.fitted(clouds, self.clock)
 
     @property
     def _process(self) -> Reference:
