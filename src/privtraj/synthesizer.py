@@ -208,7 +208,8 @@ class TrajectorySynthesizer(Recipe):
         claim = (self.epsilon, self.delta, self.adjacency, what)
         if people is not None:
             return people.admit(snapshots, ledger, *claim, new_people=new_people)
-        return snapshots, ledger.reserve(snapshots._digest, *claim, new_people=new_people).id
+        how: dict[str, Any] = {"new_people": new_people, "span": snapshots.span}
+        return snapshots, ledger.reserve(snapshots._digest, *claim, **how).id
 
     def certified(
         self, snapshots: Snapshots, found: Fit, ledger: Ledger, private: bool, **more: Any

@@ -1,7 +1,9 @@
 """A model and further people: what is kept, what is paid, who has the sum."""
 
+import json
 import warnings
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ import pytest
 import blindfold
 import privtraj as pt
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.privacy.accounting import Parallel
+from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
+from privtraj.privacy.certificate import Certificate, certify_disjoint
 from privtraj.privacy.guard import Guard
 
 
@@ -92,6 +95,46 @@ def test_a_ledger_adds_up_what_may_be_the_same_people(tmp_path):
     assert [one["epsilon"] for one in ledger.summary()["groups"]] == [2.0, 1.0]
 
 
+def claiming(model, **claims):
+    """The model's certificate, if its batches had said so, and all other things were the same."""
+    given = [replace(model.certificate, ledger=one) for one in branches(model)]
+    batches = [{**one, **claims} for one in model.certificate.public_inputs["batches"]]
+    public = {**model.certificate.public_inputs, "batches": batches}
+    return certify_disjoint(given, public_inputs=public)
+
+
+def branches(model):
+    (tree,) = model.certificate.ledger
+    return [tuple(one) for one in tree["branches"]]
+
+
+PAYS = [(2, None, 2), (None, 0.5, 2), (None, 1.5, 3), (2, 1.5, 2), (None, None, 3)]
+
+
+@pytest.mark.parametrize(("most", "days", "pays"), PAYS)
+def test_who_returns_pays_for_as_many_batches_exactly_and_a_certificate_says_so(
+    most, days, pays, march
+):
+    stated = claiming(march, most=most, days=days)
+    assert stated.verify() == stated.epsilon
+    assert stated.delta == pytest.approx(pays * 1e-5)
+    each = [list(releases(from_entries(one))) for one in branches(march)]
+    some = [chain(*each[k : k + pays]) for k in range(4 - pays)]  # those that follow each other
+    exact = max(epsilon_at(events, stated.delta, "add-remove") for events in some)
+    assert stated.epsilon == pytest.approx(exact, rel=1e-9)
+    assert stated.epsilon <= stated.target_epsilon == pytest.approx(pays)
+    assert ("by records within any" in str(stated)) == (days is not None)
+    again = Certificate.from_dict(json.loads(stated.to_json()))
+    assert again == stated
+    for lie in ({"most": 1}, {"most": 0}, {"most": 4}, {"days": 0.1}, {"to": "3.5"}):
+        if days is None and "most" not in lie:
+            continue
+        batches = [{**one, **lie} for one in stated.public_inputs["batches"]]
+        public = {**stated.public_inputs, "batches": batches}
+        with pytest.raises(InputError, match="different people"):
+            replace(stated, public_inputs=public).verify()
+
+
 def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
     wrong = pt.Snapshots.from_arrays(
         [1.5] * 20, [[0, 0]] * 20, bounds=[(0, 2)] * 2, time_range=(1, 2)
@@ -106,7 +149,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
 
 def test_batches_that_nobody_calls_new_are_not_counted_apart(march):
     stated = march.certificate
-    batches = [{**one, "new": False} for one in stated.public_inputs["batches"]]
+    batches = [{**one, "most": 0} for one in stated.public_inputs["batches"]]
     lie = replace(stated, public_inputs={**stated.public_inputs, "batches": batches})
     with pytest.raises(InputError, match="different people"):
         lie.verify()

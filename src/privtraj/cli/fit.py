@@ -252,11 +252,11 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
             "--seed makes the noise predictable, and the model not private: leave it out, or add "
             "--not-private to write the model all the same, for research"
         )
-    capped = (args.cap_epsilon, args.cap_delta, args.ledger_code, args.new_people or None)
-    if args.ledger is None and capped != (None,) * 4:
+    capped = (args.cap_epsilon, args.cap_delta, args.ledger_code, args.window_days)
+    if args.ledger is None and (capped != (None,) * 4 or args.new_people):
         raise InputError(
-            "--cap-epsilon, --cap-delta, --ledger-code and --new-people need --ledger FILE: name "
-            "the file in which the fits add up"
+            "--cap-epsilon, --cap-delta, --window-days, --ledger-code and --new-people need "
+            "--ledger FILE: name the file in which the fits add up"
         )
     if args.ledger is not None and args.seed is not None:
         raise InputError(

@@ -226,6 +226,13 @@ class Snapshots:
         """What a ledger recognises the data by; as sensitive as they are."""
         return self._rows.digest
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """From when to when people are recorded, in days of the calendar, or in the unit of
+        times that are numbers."""
+        first, last = self.axis.range / (86400.0 if self.datetime else 1.0)
+        return float(first), float(last)
+
     def hashed_people(self, hashed: Callable[[bytes], bytes]) -> Iterator[list[bytes]]:
         """Hashes of the identifiers of all who have a record here, so many at a time."""
         rows: Any = self._rows

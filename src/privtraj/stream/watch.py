@@ -33,7 +33,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from privtraj.base.errors import InputError
-from privtraj.base.files import strict_json, write_text
+from privtraj.base.files import flush_folder, strict_json, write_text
 from privtraj.model.model import TrajectoryModel, load
 from privtraj.privacy.ledger_file import LedgerFile, Reservation
 
@@ -142,9 +142,9 @@ class Stream:
             self._write_report(model, pending / REPORT)
         for draft in pending.glob(".*"):
             draft.unlink()
-        _flush(pending)
+        flush_folder(pending)
         os.rename(pending, self.folder(number))
-        _flush(self.out)
+        flush_folder(self.out)
         return self.folder(number)
 
     def _make(self, number: int, name: str, content: str, make: Make, file: Path) -> None:
@@ -161,7 +161,7 @@ class Stream:
         model = make(earlier, _Batch(self.ledger, entry, note))
         file.parent.mkdir()
         model.save(file)
-        _flush(file.parent)
+        flush_folder(file.parent)
 
     def _settled(self, batch: dict[str, Any]) -> str | None:
         entries = self.ledger.summary()["entries"]
@@ -170,14 +170,4 @@ class Stream:
 
     def _write(self, begun: list[dict[str, Any]]) -> None:
         write_text(json.dumps({"batches": begun}, indent=1), self.state, force=True)
-        _flush(self.state.parent)
-
-
-def _flush(folder: Path) -> None:
-    """Names of files are on the disk when this returns, where a system can tell."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        flush_folder(self.state.parent)
