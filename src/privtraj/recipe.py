@@ -172,12 +172,9 @@ GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_
 STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]',
              plain=several(TEXT, NUMBER),
              typed={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
-VALUES = Kind('a list of columns with their value, such as [["site", "A"]]',
+VALUES = Kind('a list of columns with what they have, such as [["site", "A"]]',
               plain=several(TEXT, Kind("a value")),
               typed={"nargs": 2, "action": "append", "metavar": ("NAME", "VALUE")})
-ZONES = Kind('a list of columns with their zone, such as [["visit", "Europe/Berlin"]]',
-             plain=several(TEXT, TEXT),
-             typed={"nargs": 2, "action": "append", "metavar": ("NAME", "ZONE")})
 # fmt: on
 
 
@@ -342,7 +339,7 @@ class Recipe:
     constant: Any = choice("motion", None, VALUES,
         "value of a column that is the same for everybody: not measured, and written beside",
         example=[["site", "A"]])
-    zone: Any = choice("motion", None, ZONES,
+    zone: Any = choice("motion", None, VALUES,
         "time zone in which tables have the moments of a column", otherwise="that of its type",
         example=[["visit", "Europe/Berlin"]])
     persistence: Literal["auto", "off"] = choice("privacy", "auto", one_of("auto", "off"),

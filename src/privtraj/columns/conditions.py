@@ -14,19 +14,19 @@ As text, on the command line: F, II,III, 40..60, 40.. and nothing at all.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base import space
 from privtraj.base.arrays import Floats, Mask
-from privtraj.base.errors import Arg, InputError, Said, either, first_few, is_number, listed
+from privtraj.base.errors import Arg, InputError, Said, first_few, is_number, listed
 from privtraj.columns.kinds import (
     DAY,
     YEAR,
@@ -199,38 +199,32 @@ class Constraints:
         zone: Any = None,
         ageing: Any = None,
     ) -> Constraints:
-        """As users give them: monotone may be a list of features that never fall, and ageing one of
-        those that go with time."""
-        try:
-            if monotone is not None and not isinstance(monotone, Mapping):
-                monotone = dict.fromkeys(_names(monotone), RISING)
-            with_time = dict.fromkeys(_names(ageing or ()), AGEING)
-            made = cls({**(monotone or {}), **with_time}, dict(precision or {}))
-        except (TypeError, ValueError):
-            raise InputError(
-                Arg("monotone"), " must list features, and ", Arg("precision"), " a step for each"
-            ) from None
-        try:
-            made = replace(made, constant=dict(constant or {}), zone=dict(zone or {}))
-            for value in made.constant.values():
-                if not (isinstance(value, str | bool) or is_number(value)):
-                    raise ValueError
-            for place in made.zone.values():
-                if not _OFFSET.fullmatch(place):
-                    ZoneInfo(place)
-        except (TypeError, ValueError, ZoneInfoNotFoundError, OSError):
-            raise InputError(
-                Arg("constant"),
-                " must be a value for each column, and ",
-                Arg("zone"),
-                " a time zone such as 'Europe/Berlin'",
-            ) from None
-        if not set(made.monotone.values()) <= {RISING, FALLING, AGEING}:
-            words = either([f"'{word}'" for word in (RISING, FALLING, AGEING)])
-            raise InputError(Arg("monotone"), f" must say {words} of a feature")
-        if not all(is_number(step) and 0 < step < np.inf for step in made.precision.values()):
-            raise InputError(Arg("precision"), " must be a step above 0, such as 1 for integers")
-        return made
+        """As users give them: monotone may be a list of features that never fall; ageing is one."""
+        rules: dict[str, tuple[Any, Callable[[Any], object], str]] = {
+            "ageing": (ageing, AGEING.__eq__, "must list features"),
+            "monotone": (monotone, (RISING, FALLING, AGEING).__contains__,
+                f"must list features, or say '{RISING}', '{FALLING}' or '{AGEING}' of each"),
+            "precision": (precision, lambda step: is_number(step) and 0 < step < np.inf,
+                "must be a step above 0 for each feature, such as 1 for integers"),
+            "constant": (constant, lambda value: isinstance(value, str | bool) or is_number(value),
+                "must be a value for each column"),
+            "zone": (zone, lambda place: _OFFSET.fullmatch(place) or ZoneInfo(place),
+                "must be a time zone such as 'Europe/Berlin' for each column"),
+        }  # fmt: skip
+        made: dict[str, Any] = {}
+        for word, (given, fits, must) in rules.items():
+            way = {"ageing": AGEING, "monotone": RISING}.get(word)
+            try:
+                names = [given] if isinstance(given, str) else given or ()
+                alone = way and not isinstance(names, Mapping)
+                made[word] = dict.fromkeys(names, way) if alone else dict(names)
+                known = all(map(fits, made[word].values()))
+            except (TypeError, ValueError, KeyError, OSError):
+                known = False
+            if not known:
+                raise InputError(Arg(word), f" {must}")
+        made["monotone"] |= made.pop("ageing")
+        return cls(**made)
 
     @classmethod
     def of(cls, recipe: Any, zone: Mapping[str, str] = MappingProxyType({})) -> Constraints:
@@ -280,10 +274,6 @@ class Constraints:
                 assert isinstance(column, Number)
                 values[..., k] = column.written(values[..., k], self.precision[column.name])
         return values
-
-
-def _names(given: Any) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
 
 
 NONE = Constraints({}, {})

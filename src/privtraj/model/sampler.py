@@ -221,9 +221,8 @@ class Sampler:
             assert isinstance(carrier, Curves)
             parts, knots = self.parts, carrier.knots
             places = (knots if parts.plain else filled(knots, clock, parts)).astype(np.float64)
-            moving = places[..., parts.moving]
             ways = self._directions, clock, self._rates
-            places[..., parts.moving] = in_order(moving, *ways)
+            places[..., parts.moving] = in_order(places[..., parts.moving], *ways)
         momentary = float(process.variance(np.array([_MOMENT]))[0] / _MOMENT)
         thin = len(places) > most
         return Carried(
@@ -258,8 +257,8 @@ class Sampler:
     def _through(self, places: Points) -> Curves:
         """The curves through places (N, K, d) at the knots."""
         places = places.astype(np.float32, copy=False)
-        ways = self._directions, self._rates
-        return Curves(places, self.clock, self.parts, self._process, *ways)
+        parts, ways = self.parts, (self._directions, self._rates)
+        return Curves(places, self.clock, parts, self._process, *ways)
 
     def _chained(self, chain: Ints) -> Curves:
         """The curves of chains (n, K) of particles."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -335,9 +336,9 @@ def answers(
         if "group" in one:
             key, group = asked.columns.category(one["name"]), np.array(one["group"])
             if len(group) > MOST_VALUES:  # rare values are merged, as in all pictures
-                whole, levels = key.of, [np.flatnonzero(group == k) for k in range(len(shades))]
-                merged = tuple(tuple(each.tolist()) for each in levels)
-                key = replace(key, labels=one["labels"], of=_merged(whole, group), levels=merged)
+                levels = [tuple(np.flatnonzero(group == k).tolist()) for k in range(len(shades))]
+                of = partial(lambda whole, group, values: group[whole(values)], key.of, group)
+                key = replace(key, labels=one["labels"], of=of, levels=tuple(levels))
             else:
                 shades = [shades[k] for k in group]
             keys = when, key
@@ -364,10 +365,6 @@ def answers(
     middles = (edges[1:] + edges[:-1]) / 2
     told = {"what": list(what), "period": period, "texts": texts, "at": middles.tolist()}
     return {"answers": told | {"by": made}, "told": best[1:]}
-
-
-def _merged(of: Callable[[Floats], Ints], group: Ints) -> Callable[[Floats], Ints]:
-    return lambda values: group[of(values)]
 
 
 # New people ------------------------------------------------------------------------------------
