@@ -258,8 +258,8 @@ class Recipe:
         itself shows, with the memory of people who have several records; Brownian motion where a
         diffusivity is set. `TrajectoryModel.with_reference` changes it later.
     monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
-    ageing: features that are the time plus a constant of the person, such as an age: in the unit of
-        the time; with dates in years, unless a name says months, weeks or days.
+    ageing: features that are the time plus a constant of the person, such as an age in the unit of
+        the time; with dates, in years.
     precision: {feature: step} in which people are written, 1 for integers.
     constant: {column: value} of columns that are the same for everybody, public knowledge; they are
         not measured, and tables have them.

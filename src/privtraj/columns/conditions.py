@@ -28,7 +28,6 @@ from privtraj.base import space
 from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import Arg, InputError, Said, first_few, is_number, listed
 from privtraj.columns.kinds import (
-    DAY,
     YEAR,
     Angle,
     Category,
@@ -171,7 +170,6 @@ def within_reach(one: Condition, before: NDArray[Any], after: NDArray[Any], ladd
 # Constraints ------------------------------------------------------------------------------------
 
 RISING, FALLING, AGEING = "rising", "falling", "ageing"
-_UNITS = {"days": DAY, "weeks": 7 * DAY, "months": YEAR / 12}  # of ages, by their names
 _OFFSET = re.compile(r"[+-]\d\d:?\d\d")  # a time zone without a name
 ROUNDS = 8  # of putting paths in order and restoring the marginals; set by hand, as more do nothing
 
@@ -215,7 +213,7 @@ class Constraints:
         for word, (given, fits, must) in rules.items():
             way = {"ageing": AGEING, "monotone": RISING}.get(word)
             try:
-                names = [given] if isinstance(given, str) else given or ()
+                names: Any = [given] if isinstance(given, str) else given or ()
                 alone = way and not isinstance(names, Mapping)
                 made[word] = dict.fromkeys(names, way) if alone else dict(names)
                 known = all(map(fits, made[word].values()))
@@ -257,15 +255,10 @@ class Constraints:
         return np.array([signs.get(self.monotone.get(name, ""), 0.0) for name in features])
 
     def rates(self, features: tuple[str, ...], length: float, datetime: bool) -> Floats:
-        """(d,) how far features go by themselves in a range of time of this length; 0 for those
-        that do not. With dates in years, unless the name says months, weeks or days."""
-        made = np.zeros(len(features))
-        for k, name in enumerate(features):
-            if self.monotone.get(name) == AGEING:
-                words = re.split("[^a-z]+", name.lower())
-                unit = next((seconds for word, seconds in _UNITS.items() if word in words), YEAR)
-                made[k] = length / (unit if datetime else 1.0)
-        return made
+        """(d,) how far features go by themselves in a range of time of this length, with dates in
+        years; 0 for those that do not."""
+        ageing = np.array([self.monotone.get(name) == AGEING for name in features], float)
+        return ageing * (length / YEAR if datetime else length)
 
     def rounded(self, values: Floats, columns: Sequence[Column]) -> Floats:
         """Values (..., e) of the columns of a table in steps of the precision."""
