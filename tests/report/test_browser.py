@@ -64,7 +64,7 @@ def wait(shown, condition):
 
 
 @pytest.mark.parametrize("name", ["plain", "mixed", "map"])
-def test_a_page_opens_alone_moves_and_draws_people(opened, name):
+def test_a_page_opens_alone_moves_and_draws_people(opened, reports, name):
     shown = opened(name)
     page, before = shown.page, shown.drawn()
     shown.slide(0.75)
@@ -79,7 +79,7 @@ def test_a_page_opens_alone_moves_and_draws_people(opened, name):
         assert shown.drawn() != everybody
         page.select_option("#ask-by", label="sex")
         assert 'privtraj ask MODEL "mean hb by sex, ' in shown.text("#answer") != asked
-        value = f"{shown.made.data['answers']['by'][1]['rows'][0][0][0][0]:.1f}"
+        value = f"{reports('mixed')[1].data['answers']['by'][1]['rows'][0][0][0][0]:.1f}"
         assert value in shown.page.locator("#answer td").first.inner_text()
     page.click("#draw-show")
     page.wait_for_selector("#draw-preview tbody tr")

@@ -122,7 +122,8 @@ class Columns:
 
     def _find(self, name: str) -> int | None:
         """The place of a column, in small or capital letters."""
-        names, bare = [column.name for column in self.known], name.strip("'\"")
+        names = [column.name for column in self.known]
+        bare = name if name in names else name.strip("'\"")
         small = [one.lower() for one in names]
         if bare not in names and small.count(bare.lower()) == 1:
             return small.index(bare.lower())
