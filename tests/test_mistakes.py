@@ -287,6 +287,7 @@ ELSEWHERE = {
     "stream/extend.py": "needs a model and a batch: tests/stream",
     "paper/trace.py": "of a run that is watched: tests/paper",
     "privacy/certificate.py:verify": CORE,
+    "privacy/certificate.py:_day": CORE,
     "stream/people.py": "needs batches before it: tests/stream",
     "stream/watch.py": "needs a batch that was begun: tests/stream",
     "cli/watch.py:make": "a file that changes while it is read",
