@@ -329,7 +329,7 @@ class LedgerFile:
                 most = most or 1
             elif days is None or fingerprint is None:  # whoever returns is in others as well
                 often = [e.most for e in book.entries]
-                most = None if None in often else max([1, *often])  # type: ignore[list-item]
+                most = None if None in often else max([1, *filter(None, often)])
             if most == 1:
                 days = None
             if fingerprint is not None and not known:
