@@ -447,8 +447,7 @@ def _summed(
         return np.sum([part(first).astype(object) for first in firsts], axis=0)
     if len(firsts) == 1:
         return part(0)
-    with ThreadPoolExecutor(len(firsts)) as pool:
-        return np.asarray(sum(pool.map(part, firsts)))
+    return np.asarray(sum(_threads().map(part, firsts)))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -521,6 +520,11 @@ def _dealt(chunks: NDArray[Any], devices: int, count: int, padding: int) -> NDAr
     part, place = np.divmod(np.arange(len(chunks)), count)
     dealt[part, place] = chunks
     return dealt.reshape(-1, *chunks.shape[1:])
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count())
 
 
 @lru_cache(maxsize=1)
