@@ -352,11 +352,16 @@ def note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: 
             most = min(most, args.bins or len(args.bin_times or []) or most)
         budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
         ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
-        if ratio != "1":  # else somebody's records are counted as one
-            console.note(
+        said = (
+            "people are counted, their records in equal parts, beside a share of epsilon for how "
+        )
+        said += "they persist: --persistence off leaves it to where people are"
+        if ratio != "1":
+            said = (
                 f"up to {most} records each need {ratio} times the noise of one ({measure}), so "
                 "--one-per-person random is better if people have fewer than that on average"
             )
+        console.note(said)
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "
