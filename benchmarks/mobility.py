@@ -161,12 +161,11 @@ def makers(table: dict[str, Any], epsilon: float, seed: int) -> dict[str, Callab
     fits: dict[str, Any] = {}
 
     def ours(reference: str, **how: Any) -> Floats:
-        key = str(how)
-        if key not in fits:
-            recipe = pt.TrajectorySynthesizer(epsilon, 1e-6, seed=seed)
-            fits[key] = recipe.fit(snapshots(table, **how))
-        model = fits[key]
-        model = model if reference == "default" else model.with_reference(reference)
+        said = {} if reference == "default" else {"reference": reference}
+        if "records_per_person" in how or not fits:
+            recipe = pt.TrajectorySynthesizer(epsilon, 1e-6, seed=seed, **said)
+            fits["model"] = recipe.fit(snapshots(table, **how))
+        model = fits["model"].with_reference(reference) if said else fits["model"]
         return model.sample(5000, READ, seed=seed).values
 
     rows: dict[str, Callable[[], Floats]] = {}

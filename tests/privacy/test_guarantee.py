@@ -199,6 +199,7 @@ def test_equal_batches_cost_a_person_of_k_as_much_as_k_of_them(most, days, pays,
 TWO = [[0, 1], [1, 2]]
 WRONG = [{"most": 0}, {"most": 2.5}, {"days": 3}, {"days": 3, "spans": TWO[:1]}]
 WRONG += [{"days": -1, "spans": TWO}, {"days": 3, "spans": [[1, 0], [1, 2]]}, {"spans": TWO}]
+WRONG += [{"days": 3, "spans": [[0, 1, 2], [1, 2]]}, {"days": 3, "spans": {"01": 2, "12": 3}}]
 
 
 @pytest.mark.parametrize("wrong", WRONG)

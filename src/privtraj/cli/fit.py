@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from argparse import SUPPRESS
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -49,16 +49,20 @@ _OLD = [
 ]
 
 
-def settled(args: argparse.Namespace) -> argparse.Namespace:
-    """What is given on the command line, else in the configuration, else by default."""
+def settled(args: argparse.Namespace, only: Collection[str] = OPTIONS) -> argparse.Namespace:
+    """What is given on the command line, else in the configuration, else by default.
+
+    only: of the choices of a fit, those that the command has.
+    """
     given = {name: value for name, value in vars(args).items() if value is not None}
     decided = set(given)
     if {"bins", "bin_times"} <= decided:
         raise InputError("--bins and --bin-times exclude each other: give one of them")
     if decided & {"bins", "bin_times"}:  # one stands for the other
         decided |= {"bins", "bin_times"}
-    loaded = {} if args.config is None else config.load(args.config, but=decided)
-    defaults = {name: option.default for name, option in OPTIONS.items()}
+    others = OPTIONS.keys() - set(only)
+    loaded = {} if args.config is None else config.load(args.config, but=decided | others)
+    defaults = {name: option.default for name, option in OPTIONS.items() if name in only}
     chosen = config.plain(vars(args) | defaults | loaded | given)
     return argparse.Namespace(**shared.spread(chosen))
 
@@ -207,14 +211,8 @@ def extend(args: argparse.Namespace, console: Console) -> None:
           --time-range 2024-02-01 2024-03-01 --ledger clinic.ledger --new-people \\
           --out february.privtraj
     """
-    given = {name: value for name, value in vars(args).items() if value is not None}
-    others = OPTIONS.keys() - set(_KEPT)
-    loaded = {} if args.config is None else config.load(args.config, but=set(given) | others)
-    defaults = {
-        name: option.default for name, option in OPTIONS.items() if name in (*_KEPT, *vars(args))
-    }
-    known = {**vars(args), **defaults, "past": "keep", **loaded, **given}
-    args = argparse.Namespace(**config.plain(known))
+    args.past = args.past or "keep"
+    args = settled(args, _KEPT)
     console.quiet, console.json = bool(args.quiet), bool(args.json)
     shared.require(vars(args), MODEL, "data", "out")
     if args.time_range is None and args.bin_times is None:
@@ -354,11 +352,16 @@ def note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: 
             most = min(most, args.bins or len(args.bin_times or []) or most)
         budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
         ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
-        if ratio != "1":  # else somebody's records are counted as one
-            console.note(
+        said = (
+            "people are counted, their records in equal parts, beside a share of epsilon for how "
+        )
+        said += "they persist: --persistence off leaves it to where people are"
+        if ratio != "1":
+            said = (
                 f"up to {most} records each need {ratio} times the noise of one ({measure}), so "
                 "--one-per-person random is better if people have fewer than that on average"
             )
+        console.note(said)
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "

@@ -119,8 +119,7 @@ class Counts(Numbers):
         epsilon = calibrate_laplace(*budget, others=others, person=person)
         if epsilon == 0:
             return None
-        epsilon = min(epsilon, EPSILON_RANGE[1])
-        cells = LaplaceCounts(epsilon, CELLS, 0.0, *person, person.weight)
+        cells = LaplaceCounts(min(epsilon, EPSILON_RANGE[1]), CELLS, 0.0, *person, person.weight)
         return Planned(cells, shared=True)
 
     def main_releases(self, steps: int) -> dict[str, int]:

@@ -31,7 +31,6 @@ from privtraj.motion.process import Points, Reference, Scale
 PLACES = 160  # n; a sweep takes n^3: .02 s for 12 windows
 SWEEPS = 50
 DRAWN = 4096  # people, who carry a model
-LASTS = 1 / 48  # of a mean trip, in periods: half an hour of a day
 READINGS = 8  # of a curve in a window
 
 
@@ -64,7 +63,7 @@ class Cycle(Reference):
         period = self.period / scale.length
         if period > 1 + 1e-6:
             raise InputError(Arg("reference"), " has a period longer than the range of time")
-        trip = self.period * LASTS if self.trip is None else self.trip
+        trip = self.period / 48 if self.trip is None else self.trip
         return replace(self, period=period, trip=min(trip / scale.length, period))
 
     def through(
@@ -108,7 +107,6 @@ class Cycle(Reference):
         home = np.zeros(len(stops), bool)
         home[[int(np.argmin(np.abs(stops - end))) for end in ends]] = True
         masses[home] = masses[home].mean(axis=0)
-
         rng = np.random.default_rng(0)
         leaving = 1 - np.exp(-self.trips * np.diff(stops) / self.period)
         chain = self._drawn(places, masses + 1e-6, home, leaving, rng)
@@ -123,10 +121,7 @@ class Cycle(Reference):
     def _drawn(
         self, places: Floats, masses: Floats, home: Mask, leaving: Floats, rng: np.random.Generator
     ) -> Ints:
-        """Chains (N, K) of places (n, d), by masses (K, n), at home where it is true (K,).
-
-        leaving: (K - 1,) chance to do so between two stops.
-        """
+        """Chains (N, K) of places (n, d), by masses (K, n); home: (K,), leaving: l (K - 1,)."""
         from scipy.spatial.distance import cdist
 
         one, last = np.eye(len(places)), len(masses) - 1
