@@ -199,6 +199,7 @@ def test_equal_batches_cost_a_person_of_k_as_much_as_k_of_them(most, days, pays,
 TWO = [[0, 1], [1, 2]]
 WRONG = [{"most": 0}, {"most": 2.5}, {"days": 3}, {"days": 3, "spans": TWO[:1]}]
 WRONG += [{"days": -1, "spans": TWO}, {"days": 3, "spans": [[1, 0], [1, 2]]}, {"spans": TWO}]
+WRONG += [{"days": 3, "spans": [[0, 1, 2], [1, 2]]}, {"days": 3, "spans": {"01": 2, "12": 3}}]
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -300,3 +301,11 @@ def test_the_worst_of_several_ways_is_the_largest_at_every_epsilon(epsilon):
     both = cost(Parallel((few, many)), "add-remove")
     alone = [cost(one, "add-remove").delta(epsilon) for one in (few, many)]
     assert both.delta(epsilon) == pytest.approx(max(alone), rel=1e-9)
+
+
+@pytest.mark.parametrize("branch", [laplace(0.3), gauss(2.0), (GaussianSum(4.0, "", rate=0.1), 1)])
+def test_a_branch_that_tells_less_in_every_part_is_no_way_of_its_own(branch):
+    """Composing would be slower by every branch: a model of many months has one for each."""
+    event, _ = branch
+    dearest = cost((event, 3), "add-remove")
+    assert cost(Parallel(((event, 2), (event, 3), (event, 1))), "add-remove") == dearest

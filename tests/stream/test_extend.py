@@ -4,6 +4,7 @@ import json
 import warnings
 from dataclasses import replace
 from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,17 @@ import blindfold
 import privtraj as pt
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
-from privtraj.privacy.certificate import Certificate, certify_disjoint
+from privtraj.privacy.certificate import (
+    BATCHES,
+    SECURE_NOISE,
+    Certificate,
+    batch,
+    certify_disjoint,
+)
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.stream import extend as extend_module
+from privtraj.stream.people import People, new_key
 
 
 def month(k, people=300, seed=0, **declared):
@@ -92,7 +102,9 @@ def test_a_ledger_adds_up_what_may_be_the_same_people(tmp_path):
         with pytest.raises(BudgetError, match="left"):
             model.extend(month(2), ledger=ledger)
         assert model.extend(month(2), ledger=ledger, new_people=True).verify() > 1
-    assert [one["epsilon"] for one in ledger.summary()["groups"]] == [2.0, 1.0]
+    spent = ledger.summary()
+    assert [one["epsilon"] for one in spent["groups"]] == [2.0, 1.0]
+    assert all(0.99 < one["spent_epsilon"] <= 1 for one in spent["entries"])
 
 
 def claiming(model, **claims):
@@ -141,6 +153,9 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
     )
     with pytest.raises(InputError, match="other bounds"):
         january.extend(wrong)
+    whose = {"person": np.arange(300) // 2, "records_per_person": 2}
+    with pytest.raises(InputError, match="other most records of one person"):
+        january.extend(month(1, **whose))
     with pytest.raises(InputError, match="'keep' or 'revise'"):
         january.extend(month(1), past="forget")
     with pytest.raises(InputError, match="begins before"):
@@ -153,6 +168,94 @@ def test_batches_that_nobody_calls_new_are_not_counted_apart(march):
     lie = replace(stated, public_inputs={**stated.public_inputs, "batches": batches})
     with pytest.raises(InputError, match="different people"):
         lie.verify()
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_a_batch_is_private_if_nobody_knows_its_noise_and_keeps_to_a_plan(
+    january, seed, monkeypatch
+):
+    made = []
+
+    class Seen(Ledger):
+        def __init__(self, *budget, **how):
+            super().__init__(*budget, **how)
+            made.append(self._plan)
+
+    monkeypatch.setattr(extend_module, "Ledger", Seen)
+    stated = replace(january.certificate, private=True, noise=SECURE_NOISE)
+    model = replace(january, certificate=stated)
+    one, other = (model.extend(month(1), new_people=True, seed=seed) for _ in range(2))
+    assert one.certificate.private == other.certificate.private == (seed is None)
+    assert np.array_equal(one.counted, other.counted) == (seed is not None)
+    assert [len(plan.releases) for plan in made] == [1, 1]
+
+
+def test_people_of_a_batch_may_have_several_records_and_pay_for_each():
+    whose = {"person": np.arange(300) // 2, "records_per_person": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(month(0, **whose))
+        grown = model.extend(month(1, **whose), new_people=True, seed=1)
+    (tree,) = grown.certificate.guarantee.parts
+    assert [event.person for event, _ in releases(tree.branches[-1])] == [(2, True)]
+    assert grown.verify() <= 1
+
+
+# Who is among people of earlier batches ---------------------------------------------------------
+
+
+@pytest.fixture
+def house(tmp_path, fast):
+    """A ledger, and the file of people beside it, of whoever is to be skipped or refused."""
+    new_key(tmp_path / "key")
+    ledger = pt.LedgerFile(tmp_path / "ledger", cap_epsilon=20, cap_delta=0.1)
+    return ledger, lambda **how: People.open(tmp_path / "people", tmp_path / "key", **how)
+
+
+def test_whoever_returns_is_not_among_the_records_of_a_batch(house):
+    class Kept:
+        def released(self, release, shape, answer):
+            self.people = float(answer.sum())
+
+    (ledger, people), kept = house, Kept()
+    first, second = (np.arange(k, k + 300) for k in (0, 200))
+    skip = people(returning="skip")
+    maker = pt.TrajectorySynthesizer(8.0, 1e-5)
+    model = maker.fit(month(0, person=first), ledger=ledger, people=skip)
+    grown = model.extend(month(1, person=second), ledger=ledger, people=skip, watcher=kept)
+    assert kept.people == pytest.approx(200, abs=40)
+    assert grown.verify() <= 8
+    assert [one["most"] for one in grown.certificate.public_inputs["batches"]][1] == 1
+
+
+def test_batches_are_apart_only_if_all_people_of_a_model_are_known(house):
+    ledger, people = house
+    known, fits = people(), []
+    for k in range(2):
+        snapshots = month(k, person=np.arange(300 * k, 300 * k + 300))
+        _, entry = known.admit(snapshots, ledger, 1.0, 1e-5, "add-remove", "a fit")
+        ledger.settle(entry, spent_epsilon=1.0, model=f"{k}" * 64)
+        fits.append(f"{k}" * 64)
+
+    def apart(model, *later):
+        said = {BATCHES: [batch(("0", "1"), (1.0, 0.0)), *later]}
+        stated = SimpleNamespace(model_sha256=model, public_inputs=said)
+        return people().tells_apart(stated, ledger)
+
+    when = ("1", "2"), (1.0, 0.0)
+    checked, stated = batch(*when, 1, known.in_words()), batch(*when, 1, "stated")
+    assert all(map(apart, fits))
+    assert apart(fits[1], checked)
+    assert not apart(fits[1], stated, checked)
+    assert not apart(fits[1], batch(*when))
+    assert not apart("2" * 64)
+    assert not apart(None)
+
+
+def test_who_is_in_is_on_the_disk_before_anything_is_released(tmp_path):
+    new_key(tmp_path / "key")
+    with People.open(tmp_path / "people", tmp_path / "key")._opened(create=True) as db:
+        assert db.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA, also after a power cut
 
 
 # What the guard lets out ------------------------------------------------------------------------

@@ -205,6 +205,8 @@ def test_who_returns_pays_for_every_batch_and_the_cap_holds_for_the_largest_of_t
             named(*range(40, 60)), "pay", 3
         )  # of whom nobody returns: that is not looked at
     assert house.folder.joinpath("ledger").read_bytes() == before
+    with pytest.raises(BudgetError, match="has epsilon 0 and"):  # a fit that may be of anybody
+        house.ledger.reserve(bytes(32), *BUDGET)
     house.ledger.charge(0.5, 0.0, "add-remove", "another tool")
     with pytest.raises(BudgetError, match=r"has epsilon 0\.5 and"):
         house.admit(named(*range(40, 60)), "pay", 2)
@@ -231,6 +233,8 @@ def test_a_person_may_be_in_so_many_batches_of_a_window_and_return_after_it(tmp_
         admit(10, 3)
     admit(16, 2)  # 11 days after the last of the first batch, 6 after the last of the second
     admit(21, 2)
+    with pytest.raises(InputError, match=r"in 2 batches of .* that 10 days touch already"):
+        admit(24, 2)  # the last two of them
     assert house.epsilons == [1.0] * 4
     assert "in 2 groups that any 10 days touch has at most epsilon 2" in house.ledger.describe()
 
@@ -250,6 +254,15 @@ def test_without_identifiers_a_window_is_for_everybody(tmp_path, days):
     else:
         assert later.window_days == days
         assert later.reserve(bytes([8] * 32), *BUDGET, span=(8, 9)).left_epsilon == 1.0
+
+
+@pytest.mark.parametrize("span", [(50, 0), (np.nan, 1), (0, np.nan), (0, np.inf), ("0", 1)])
+def test_people_who_were_never_there_are_not_recorded(tmp_path, span):
+    """In no window they would pay for nothing, however often."""
+    ledger = LedgerFile(tmp_path / "l", cap_epsilon=2.0, cap_delta=0.5, window_days=10)
+    with pytest.raises(InputError, match="a span must be two numbers, the first of them not"):
+        ledger.reserve(bytes(32), *BUDGET, span=span)
+    assert not ledger.begun
 
 
 @pytest.mark.parametrize("how", [("pay", 1), ("skip", 2), ("refuse", 2), ("pay", 2.5), ("pay", 21)])

@@ -22,11 +22,11 @@ from types import MappingProxyType
 from typing import Any
 
 from privtraj import recipe
-from privtraj.base.errors import aligned
+from privtraj.base.errors import InputError, aligned
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, budget, changed, writing
-from privtraj.recipe import BOOLEAN, Option, whole
+from privtraj.recipe import BOOLEAN, NUMBER, TEXT, Option, one_of, whole
 
 # A configuration to fill in -------------------------------------------------------------------
 
@@ -264,6 +264,14 @@ _DATA = (
     Option("config", FILE,
            "file of 'privtraj init': features, budget and settings are taken from it"),
 )
+_BATCHES = (
+    Option("every", one_of("day", "week", "month", "quarter", "year"),
+           "plan a batch of --people so often, instead of one fit"),
+    Option("for", TEXT, "for how long: 3y, 18m, 8w or 90d", metavar="TIME"),
+    Option("budget", NUMBER, "epsilon of all batches of a year, or of --window-days, together, at "
+           "delta", otherwise="--epsilon for each"),
+    *(changed(name, otherwise="") for name in ("window_days", "most_batches")),
+)
 _PRIVACY = (
     *budget(), OPTIONS["adjacency"], OPTIONS["measure"],
     Option("public_counts", BOOLEAN,
@@ -278,6 +286,7 @@ _OUTPUT = (
 
 @shared.command(
     Group("data", _DATA, "what is public about them"),
+    Group("batches", _BATCHES, "of people who come later"),
     Group("privacy", _PRIVACY),
     Group("output", _OUTPUT),
     configured=True,
@@ -290,6 +299,7 @@ def plan(args: argparse.Namespace, console: Console) -> None:
       privtraj plan --people 6000 --config fit.toml
       privtraj plan --people 6000 --features 2 --column sex category values=F,M fixed \\
           --column smoker boolean --epsilon 1 --delta 1e-5
+      privtraj plan --people 300 --features 2 --every month --for 3y --budget 2
     """
     asked = _asked(args)
     from privtraj.assess import plan as plans
@@ -299,8 +309,20 @@ def plan(args: argparse.Namespace, console: Console) -> None:
         shared.keep_compiled()
         return console.progress("simulating")
 
-    kept = not args.no_cache
-    forecast = plans.plan(**asked, keep=kept, progress=lambda done, total: bar()(done, total))
+    asked |= {"keep": not args.no_cache, "progress": lambda done, total: bar()(done, total)}
+    later = {"days": args.window_days, "most": args.most_batches, "budget": args.budget}
+    if args.every is None:
+        if getattr(args, "for") or any(later.values()):
+            raise InputError("--for, --budget, --window-days and --most-batches go with --every")
+        forecast: Any = plans.plan(**asked)
+    else:
+        typed = re.fullmatch("([1-9][0-9]{0,2})([dwmy])", getattr(args, "for") or "")
+        if typed is None:
+            raise InputError("--every needs --for TIME, such as 3y, 18m, 8w or 90d")
+        unit = {"d": "day", "w": "week", "m": "month", "y": "year"}[typed[2]]
+        batches = round(int(typed[1]) * plans.PERIODS[unit] / plans.PERIODS[args.every])
+        later = {name: value for name, value in later.items() if value is not None}
+        forecast = plans.horizon(every=args.every, batches=max(batches, 1), **later, **asked)
     console.result({"command": "plan", **forecast.to_dict()}, str(forecast))
 
 

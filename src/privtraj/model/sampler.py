@@ -24,6 +24,7 @@ from privtraj.model.paths import Paths, fill_in_blocks
 from privtraj.model.record import Record
 from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.motion.curves import Carried, Carrier, Curves, fine_stops
+from privtraj.motion.cycle import Cycle
 from privtraj.motion.diffusions import Brownian
 from privtraj.motion.population import MOMENTS, Lives, Population, settled
 from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
@@ -170,6 +171,8 @@ class Sampler:
             carrier = possible.carrier
             n = n if possible.people is None else possible.people
         width = record.bandwidth if how.noise else np.zeros_like(record.bandwidth)
+        if isinstance(self._reference, Cycle) and isinstance(carrier, Curves):
+            width = np.full(len(carrier.clock), width.mean())  # whoever waits is quite still
         places = carrier.people(n, where, width, how.interpolation, how.rng)
         bounds = np.tile(record.bounds, (len(at), 1))  # of all numbers of a path
         values, d, region = np.empty((n, len(bounds))), len(record.columns), self.region
@@ -199,7 +202,7 @@ class Sampler:
         record, rng, clock = self.record, np.random.default_rng(seed), self.clock
         process, width, on_foot = self._process, record.bandwidth, self.region is not None
         spline: bool | None = None  # else people go in some way that has to be drawn
-        if not (on_foot or process.forgets):
+        if not (on_foot or process.forgets or isinstance(process, Cycle)):
             if self._directions.any() or isinstance(process, Inertia):
                 spline = True
             elif type(process).bridge is Reference.bridge or isinstance(process, Brownian):
@@ -264,6 +267,14 @@ class Sampler:
     @cached_property
     def _curves(self) -> Curves:
         """Along which people move where the reference means least action."""
+        if isinstance(self._reference, Cycle):
+            if not self.parts.plain:
+                raise InputError("'cycle' is for numbers alone: use another reference process")
+            clouds = even_clouds(self.record.particles, self.record.weights)
+            lengths = self.record.diagnostics.get("people_lengths") if self.record.curves else None
+            ends = None if lengths is None else np.append(0.0, np.cumsum(lengths) / sum(lengths))
+            paths, stops = self._reference.rounds(clouds, self.clock, ends)
+            return replace(self._through(paths), clock=stops)
         if self.record.curves and not self._reference.couples:
             return self._through(self.record.particles.swapaxes(0, 1))
         return self._through(least_action_of(*self._steady, self.clock, self.parts, self._fitted))

@@ -281,13 +281,12 @@ def _turning_point(total: Tally) -> float:
     """An epsilon on the grid up to which delta + (1 + e^epsilon) slack falls."""
     from scipy.optimize import minimize_scalar
 
-    high, lost = total._enough(), _distribution(replace(total, slack=0.0), COARSE).error
-    if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
+    lost = _distribution(replace(total, slack=0.0), COARSE).error
+    high = min(total._enough(), -math.log(total.slack), 700.0)  # where slack alone is a delta of 1
+    if (1 + math.exp(high)) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
-    options = {"xatol": 1e-9 * high}
-    least = minimize_scalar(
-        total._at, args=(COARSE,), bounds=(0.0, high), method="bounded", options=options
-    )
+    how = {"bounds": (0.0, high), "method": "bounded", "options": {"xatol": 1e-9 * high}}
+    least = minimize_scalar(total._at, args=(COARSE,), **how)
     return float(least.x) * (1 - 1e-6)
 
 
@@ -602,19 +601,19 @@ def _worst(ways: Iterable[Tally]) -> tuple[Tally, ...]:
 
 
 def _covers(one: Tally, other: Tally) -> bool:
-    """Whether `one` tells at least as much in every part: its losses dominate."""
+    """Whether `one` tells at least as much in every part: its losses dominate. A randomised
+    response of less epsilon can be made from one of more."""
+
+    def responses(way: Tally, least: float) -> int:
+        return sum(times for epsilon, times in way.shifts if epsilon >= least)
+
     return (
         one.mu_squared >= other.mu_squared
         and one.revealed >= other.revealed
         and one.slack >= other.slack
-        and all(_above(one, epsilon) >= _above(other, epsilon) for epsilon, _ in other.shifts)
+        and all(responses(one, e) >= responses(other, e) for e, _ in other.shifts)
         and all(dict(one.sampled).get(pair, 0) >= n for pair, n in other.sampled)
     )
-
-
-def _above(way: Tally, epsilon: float) -> int:
-    """Responses of at least this epsilon, from each of which one of less can be made."""
-    return sum(times for own, times in way.shifts if own >= epsilon)
 
 
 def releases(guarantee: Guarantee) -> Iterator[tuple[Event, int]]:
@@ -677,20 +676,16 @@ def from_entries(entries: Sequence[Any], slack: float = 0.0, depth: int = 0) -> 
         made = Sequential(tuple(parts), slack)
         if depth or sum(1 for _ in releases(made)) <= MOST_ENTRIES:
             return made
-    except (LookupError, TypeError, InputError):
+    except (LookupError, TypeError, ValueError):
         pass
     raise InputError("the certificate is damaged: its ledger cannot be read")
 
 
 def _parallel(branches: tuple[Guarantee, ...], entry: Mapping[str, Any]) -> Parallel:
-    most, days, spans = entry.get("most", 1), entry.get("days", math.inf), entry.get("spans", [])
-    right = most is None or (is_whole(most) and most >= 1)
-    if ("days" in entry) != ("spans" in entry):
-        right = False
-    elif spans or "days" in entry:
-        ends = [end for span in spans for end in span]
-        right &= all(map(is_number, (days, *ends))) and days > 0
-        right &= len(spans) == len(branches) and all(a <= b for a, b in spans)
-    if not right:
+    most, days, given = entry.get("most", 1), entry.get("days", math.inf), entry.get("spans", [])
+    ends = [(a, b) for a, b in given if is_number(a) and is_number(b) and a <= b]
+    known = most is None or (is_whole(most) and most >= 1)
+    apart = len(branches) if "days" in entry else 0  # spans are there with days, and only then
+    if not (known and is_number(days) and days > 0 and len(given) == len(ends) == apart):
         raise TypeError
-    return Parallel(branches, most, float(days), tuple((float(a), float(b)) for a, b in spans))
+    return Parallel(branches, most, float(days), tuple((float(a), float(b)) for a, b in ends))

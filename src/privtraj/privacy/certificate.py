@@ -826,7 +826,7 @@ with delta 0 they end at epsilon 0.2, 1.1, 2.2 and 4.6."""
 def chance_right(epsilon: float, delta: float) -> float:
     """The most that anybody is right in at even odds, from (epsilon, delta) alone."""
     unlikely = math.exp(-epsilon)
-    return min((1 + delta * unlikely) / (1 + unlikely), 1.0)
+    return (1 + delta * unlikely) / (1 + unlikely)
 
 
 def shows(right: float) -> str:

@@ -125,7 +125,7 @@ class LedgerFile:
         new_people: bool = False,
         entry: str | None = None,
         span: tuple[float, float] | None = None,
-        most: int | None = 1,
+        most: int | None = None,
     ) -> Reservation:
         """Record that a fit is about to spend (epsilon, delta), or raise and record nothing.
 
@@ -136,15 +136,15 @@ class LedgerFile:
         digest: sha256 of the records; the file keeps a salted, slow hash of it.
         new_people: the steward's word that no person in these records is in any others of this
             ledger. Nothing checks it, and the guarantee rests on it.
-        entry: the id of the reservation (`new_entry`), by whoever has compared people and must not
-            spend twice after a crash: the same records and budget under the same id count once.
+        entry: the id of the reservation (`new_entry`), by whoever must not spend twice after a
+            crash: the same records and budget under the same id count once.
         span: from when to when the people were recorded, in days; with `window_days` those who are
             not new pay for all that their days touch, and not for the rest.
-        most: with new_people, in how many groups that are new to each other a person is at most.
+        most: with new_people, in how many groups a person is at most, by whoever has compared them.
         """
         if not (isinstance(digest, bytes) and len(digest) == hashlib.sha256().digest_size):
             raise InputError("the digest of the records must be the 32 bytes of a sha256")
-        people = (new_people, most if new_people else None, span)
+        people = (new_people, most, span)
         return self._claim(digest, (epsilon, delta), adjacency, what, people, entry)
 
     def new_entry(self) -> str:
@@ -175,6 +175,11 @@ class LedgerFile:
                     f"{entry.epsilon:g} reserved for it: do not release its model"
                 )
             self._append(file, book, "fitted", note)
+
+    def note(self, what: str) -> None:
+        """Record what costs nothing, such as that consent was withdrawn; it names nobody."""
+        with self._opened(os.O_RDWR | os.O_APPEND) as (file, book):
+            self._append(file, book, "noted", _Noted(_now(), what))
 
     @property
     def begun(self) -> bool:
@@ -220,6 +225,7 @@ class LedgerFile:
             "cap_epsilon": caps[0],
             "cap_delta": caps[1],
             "groups": groups,
+            "notes": [asdict(one) for one in book.notes],
             "entries": entries,
         }
 
@@ -264,6 +270,7 @@ class LedgerFile:
             table.append([entry["time"], *amounts, records or "-", *[group] * several, what, state])
         lines += [
             *aligned(table),
+            *(f"{one['time']}  {one['what']}" for one in summary["notes"]),
             f"Code: {summary['code']} (note it elsewhere: given as --ledger-code, it tells later "
             "whether lines were cut off).",
         ]
@@ -275,10 +282,9 @@ class LedgerFile:
         amounts: tuple[float, float],
         adjacency: Adjacency,
         what: str,
-        people: tuple[bool, int | None, tuple[float, float] | None],
+        people: tuple[bool, int | None, tuple[float, float] | None],  # as `reserve` has them
         own: str | None = None,
     ) -> Reservation:
-        """people: whether they are new, in how many groups at most, and when."""
         check_budget(*amounts)
         check_adjacency(adjacency)
         new_people, most, span = people
@@ -307,7 +313,7 @@ class LedgerFile:
                         "another budget: finish it as it was begun"
                     )
                 return Reservation(mine.id, True, *_left(book.spent(mine.group), mine.caps))
-            if own is not None and new_people:
+            if new_people and most is not None:
                 known = None  # people were compared: the same cells may be those of others
             if known and new_people:
                 raise InputError(
@@ -319,8 +325,11 @@ class LedgerFile:
                 raise self._absent()
             # where it counts: its old group, a new one, the only one, or (None) every one
             group, days = known.group if known else None, self._days or book.days
-            if fingerprint is None or (days is None and not new_people):
-                most = 1  # it counts in every group
+            if new_people:
+                most = most or 1
+            elif days is None or fingerprint is None:  # whoever returns is in others as well
+                often = [e.most for e in book.entries]
+                most = None if None in often else max([1, *filter(None, often)])
             if most == 1:
                 days = None
             if fingerprint is not None and not known:
@@ -414,7 +423,7 @@ class LedgerFile:
                 "was released since",
             )
 
-    def _append(self, file: int, book: _Book, kind: str, record: _Entry | _Fitted) -> None:
+    def _append(self, file: int, book: _Book, kind: str, record: _Record) -> None:
         """One write, on the disk before this returns; a torn line of an earlier crash goes.
 
         The directory comes first, and every time: the file is of no use without its name, and who
@@ -459,6 +468,11 @@ class LedgerFile:
 _Pair = tuple[float, float]  # epsilon and delta
 
 
+def _check_texts(*texts: Any) -> None:
+    if not all(isinstance(text, str) and len(text) <= LONGEST_TEXT for text in texts):
+        raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
+
+
 @dataclass(frozen=True)
 class _Entry:
     """A line that costs. fingerprint None: a charge. group None: counts in every group.
@@ -483,15 +497,14 @@ class _Entry:
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
         check_budget(self.cap_epsilon, self.cap_delta)
-        for text in (self.id, self.time, self.what, self.fingerprint or ""):
-            if not isinstance(text, str) or len(text) > LONGEST_TEXT:
-                raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
+        _check_texts(self.id, self.time, self.what, self.fingerprint or "")
         if not isinstance(self.group, int | None):
             raise InputError("a group must be a whole number")
         if not isinstance(self.most, int | None) or not isinstance(self.days, int | float | None):
             raise InputError("most must be a whole number, and days a number")
-        if self.span is not None and not (len(self.span) == 2 and all(map(is_number, self.span))):
-            raise InputError("a span must be two numbers")
+        first, last = self.span or (0, 0)  # who were never there would be in no window
+        if not (is_number(first) and is_number(last) and -math.inf < first <= last < math.inf):
+            raise InputError("a span must be two numbers, the first of them not above the second")
 
     @property
     def caps(self) -> _Pair:
@@ -517,6 +530,17 @@ class _Fitted:
 
 
 @dataclass(frozen=True)
+class _Noted:
+    """A line that informs: something that costs nothing."""
+
+    time: str
+    what: str
+
+    def __post_init__(self) -> None:
+        _check_texts(self.time, self.what)
+
+
+@dataclass(frozen=True)
 class _Book:
     """The whole lines of a ledger."""
 
@@ -527,6 +551,7 @@ class _Book:
     entries: tuple[_Entry, ...] = ()
     fitted: Mapping[str, _Fitted] = field(default_factory=dict)
     hashes: tuple[str, ...] = ()  # sha256 of each line
+    notes: tuple[_Noted, ...] = ()
     ended: bool = True  # whether the last line has its newline
 
     @property
@@ -567,6 +592,7 @@ class _Book:
         return worst[0], worst[1]
 
 
+_Record = _Entry | _Fitted | _Noted
 _LATER = {"most": 1, "days": None, "span": None}  # left out of a line as before there were any
 
 
@@ -588,7 +614,7 @@ def _parse(data: bytes, path: Path) -> _Book | None:
         lines, torn, ended = [*lines, torn], b"", False
     if len(lines) < 2:
         return None
-    records: list[_Entry | _Fitted] = []
+    records: list[_Record] = []
     try:
         header = strict_json(lines[0])
         salt, adjacency = bytes.fromhex(header["salt"]), check_adjacency(header["adjacency"])
@@ -602,11 +628,12 @@ def _parse(data: bytes, path: Path) -> _Book | None:
     entries = tuple(record for record in records if isinstance(record, _Entry))
     fitted = {record.id: record for record in records if isinstance(record, _Fitted)}
     hashes = tuple(map(_sha256, lines))
+    notes = tuple(record for record in records if isinstance(record, _Noted))
     size = len(data) - len(torn)
-    return _Book(salt, adjacency, lines[-1], size, entries, fitted, hashes, ended)
+    return _Book(salt, adjacency, lines[-1], size, entries, fitted, hashes, notes, ended)
 
 
-def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
+def _record(line: bytes, before: bytes) -> _Record:
     values = strict_json(line)
     if values.pop("before") != _sha256(before):
         raise ValueError
@@ -615,7 +642,7 @@ def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
         raise ValueError  # from the first line that has a hash of itself on, all have
     if own is not None and line != _with_self(line[: -len(_SELF % bytes(64))] + b"}"):
         raise ValueError
-    kinds: dict[str, type[_Entry | _Fitted]] = {"reserved": _Entry, "fitted": _Fitted}
+    kinds: dict[str, type[_Record]] = {"reserved": _Entry, "fitted": _Fitted, "noted": _Noted}
     return kinds[values.pop("kind")](**values)
 
 

@@ -252,8 +252,8 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
     knots, particles, _ = model.particles.shape
     d = sum(not column.of for column in model.columns)
     method = _text(model.settings.get("measure", ""))
-    keeps = "that they keep their place among the others, or forget it, is an assumption"
-    if "persistence" in model.diagnostics:
+    keeps = f"{model.reference.assumed} is an assumption"
+    if "persistence" in model.diagnostics and model.reference.forgets:
         keeps = "how fast they forget was measured on people with several records"
     clipped = []
     if "noise_over_bandwidth" in model.diagnostics:  # gradients, which load JAX

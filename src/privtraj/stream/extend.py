@@ -74,7 +74,7 @@ from privtraj.privacy.certificate import (
     stated_parallel,
     weaknesses,
 )
-from privtraj.privacy.events import LaplaceCounts
+from privtraj.privacy.events import LaplaceCounts, Person
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned, calibrate_laplace
 from privtraj.privacy.ledger_file import LedgerFile
@@ -233,13 +233,13 @@ def _counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: 
     return bool(snapshots.axis.range[0] >= model.counted[model.counted[:, 4] == 0, 0].min())
 
 
-def _plan(recipe: Recipe, person: Any) -> BudgetPlan:
+def _plan(recipe: Recipe, person: Person) -> BudgetPlan:
     """One release: counts of cells, for all of the budget."""
     budget = recipe.epsilon, recipe.delta, recipe.adjacency
     epsilon = min(calibrate_laplace(*budget, person=person), noise.EPSILON_RANGE[1])
     if epsilon == 0:
         raise Counts().nothing_left()
-    return BudgetPlan((Planned(LaplaceCounts(epsilon, CELLS, 0.0, *person)),))
+    return BudgetPlan((Planned(LaplaceCounts(epsilon, CELLS, 0.0, *person, person.weight)),))
 
 
 # Counts -------------------------------------------------------------------------------------------

@@ -29,6 +29,11 @@ What becomes of people who return is the steward's choice.
             ledger holds for the sum of the k largest budgets, of any window, and a certificate
             composes the k dearest batches exactly. Neither depends on who returns.
 
+Consent that is withdrawn is noted by its hash (`withdraw`): whatever becomes of others who return,
+records of that person are left out of every batch that begins later, as if they had not come.
+S_t(p) is then empty from some t on, by p's own word: one more function of p alone. What was
+released before stays, and so does what was spent.
+
 Whether a batch is fitted, with ten people left or under a cap, depends on records and is seen by
 the steward alone, as every refusal of a table (`data.records`).
 
@@ -56,15 +61,18 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
 
+import pyarrow as pa
+
 from privtraj.base.errors import Arg, InputError, either, is_whole
 from privtraj.base.files import check_writable
+from privtraj.data.records import identities, written
 from privtraj.data.snapshots import Snapshots
 from privtraj.privacy.accounting import together
 from privtraj.privacy.certificate import BATCHES, BY_PERSON, COMPARED, Certificate
@@ -85,6 +93,7 @@ CREATE TABLE IF NOT EXISTS batch (number INTEGER PRIMARY KEY, entry TEXT UNIQUE,
     first REAL, last REAL);
 CREATE TABLE IF NOT EXISTS person (hash BLOB, batch INTEGER, PRIMARY KEY (hash, batch))
     WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS withdrawn (hash BLOB PRIMARY KEY, since INTEGER) WITHOUT ROWID;
 """
 _BEFORE = "FROM now CROSS JOIN person USING (hash) WHERE batch != ?"
 
@@ -218,6 +227,25 @@ class People:
         known = model.model_sha256 is not None and entries.get(model.model_sha256) in noted
         return known and all(BY_HASHES in one["people"] for one in later)
 
+    def withdraw(self, identifiers: Sequence[str], ledger: LedgerFile) -> dict[str, int]:
+        """Leave these people out of every batch that begins from now on. How many they are, and
+        how many of them are in what was released; for the steward alone.
+
+        The ledger notes that it was done, and names nobody.
+        """
+        with self._opened() as db, _writing(db):
+            compared = dict(db.execute("SELECT * FROM about")).get("compared", COMPARED["exact"])
+            self._check_same(db, compared)
+            same = next(word for word, words in COMPARED.items() if words == compared)
+            column = pa.chunked_array([pa.array(identifiers, pa.string())])
+            hashes = [(self.hashed(one),) for one in written(identities(column, "id", same)[1])]
+            (last,) = db.execute("SELECT COALESCE(MAX(number), 0) FROM batch").fetchone()
+            db.executemany(f"INSERT OR IGNORE INTO withdrawn VALUES (?, {last})", hashes)
+            there = "SELECT 1 FROM person WHERE hash = ? LIMIT 1"
+            released = sum(db.execute(there, one).fetchone() is not None for one in hashes)
+            ledger.note("consent was withdrawn: later batches leave out the records of whoever did")
+        return {"withdrawn": len(hashes), "in_what_was_released": released}
+
     def summary(self) -> dict[str, int]:
         """How many people and batches the file knows, and how many are in several; for the
         steward alone."""
@@ -233,6 +261,9 @@ class People:
     ) -> Snapshots:
         """The snapshots of those who may be in, once it is decided what becomes of the others."""
         (total,) = db.execute("SELECT COUNT(*) FROM now").fetchone()
+        later = "SELECT hash FROM now CROSS JOIN withdrawn USING (hash) WHERE since < ?"
+        gone = {found for (found,) in db.execute(later, [own])}
+        db.executemany("DELETE FROM now WHERE hash = ?", [(one,) for one in gone])
         (returned,) = db.execute(f"SELECT COUNT(DISTINCT hash) {_BEFORE}", [own]).fetchone()
         some = f"{returned} of {total} people are in an earlier batch"
         self.seen = f"{some} (for your eyes only)" if returned else ""
@@ -245,8 +276,8 @@ class People:
             )
         if returned and self.returning == "skip":
             known = {found for (found,) in db.execute(f"SELECT hash {_BEFORE}", [own])}
-            snapshots = snapshots.without_people(self.hashed, known)
             db.executemany("DELETE FROM now WHERE hash = ?", [(one,) for one in known])
+            gone |= known
         elif returned:
             rows = db.execute("SELECT number, first, last FROM batch ORDER BY number").fetchall()
             windows = together([span for _, *span in rows], days or math.inf)
@@ -263,7 +294,7 @@ class People:
                         "already: remove their records, or raise ",
                         Arg("most_batches"),
                     )
-        return snapshots
+        return snapshots.without_people(self.hashed, gone) if gone else snapshots
 
     def _spent(self, db: sqlite3.Connection, ledger: LedgerFile) -> dict[str, Any]:
         """What the ledger says, which must know all batches that have people."""
