@@ -190,6 +190,17 @@ def test_a_batch_is_private_if_nobody_knows_its_noise_and_keeps_to_a_plan(
     assert [len(plan.releases) for plan in made] == [1, 1]
 
 
+def test_people_of_a_batch_may_have_several_records_and_pay_for_each():
+    whose = {"person": np.arange(300) // 2, "records_per_person": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(month(0, **whose))
+        grown = model.extend(month(1, **whose), new_people=True, seed=1)
+    (tree,) = grown.certificate.guarantee.parts
+    assert [event.person for event, _ in releases(tree.branches[-1])] == [(2, True)]
+    assert grown.verify() <= 1
+
+
 # Who is among people of earlier batches ---------------------------------------------------------
 
 

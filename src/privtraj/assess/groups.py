@@ -27,17 +27,7 @@ from privtraj.assess.common import SURE
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
-from privtraj.measures.pairs import BANDS
-from privtraj.measures.tables import (
-    FEWEST_GROUPS,
-    MOST_GROUPS,
-    PARTS,
-    PER_CELL,
-    ROUNDS,
-    TABLES,
-    VALUES,
-    WINDOWS,
-)
+from privtraj.measures.tables import ROUNDS, TABLES, VALUES, WINDOWS, Detail
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -77,13 +67,6 @@ class GroupNoise:
         return "numbers" if self.numbers and off_by(self.mean, people, people) > APART else ""
 
 
-def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> float:
-    """Into how many groups of as many people a number is cut, where two numbers are counted."""
-    d = len(Axes.of(columns).levels)
-    cell = math.sqrt(max(math.comb(d, 2), 1) / ROUNDS[2]) / mu
-    return float(np.clip(math.sqrt(people / (PER_CELL * cell)), FEWEST_GROUPS, MOST_GROUPS))
-
-
 def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str, GroupNoise]:
     """Of each column, in a fit by tables that tells mu (as 1/z) of so many people in all.
 
@@ -91,11 +74,12 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
     the sum over the sizes m of all its tables.
     """
     axes = Axes.of(columns)
-    bands = np.array([levels or BANDS for levels in axes.levels], float)
+    groups, few, parts = Detail.of(mu, len(axes.levels), people)
+    bands = np.array([levels or few for levels in axes.levels], float)
     alone = np.repeat(np.where(axes.numbers, VALUES[0], bands), np.where(axes.numbers, 3, 1))
     pairs = np.array([a * b for a, b in combinations(bands, 2)] or [1.0])
-    again = np.concatenate([pairs, PARTS * pairs])  # all pairs, at worst
-    in_groups, in_bands = parts_of_numbers(mu, columns, people), BANDS / (1 - BANDS**-2.0)
+    again = np.concatenate([pairs, parts * pairs])  # all pairs, at worst
+    in_bands = few / (1 - few**-2.0)
 
     def variance(turn: int, cells: float, sizes: Floats) -> float:
         return float(np.sqrt(sizes / cells).sum()) / (ROUNDS[turn] * mu**2)
@@ -105,17 +89,17 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
         if column.of:
             continue
         if not isinstance(column, Category):
-            over_time = WINDOWS * in_bands * variance(1, WINDOWS * BANDS, WINDOWS * bands)
+            over_time = WINDOWS * in_bands * variance(1, WINDOWS * few, WINDOWS * bands)
             mean = 1 / (1 / (VALUES[0] * variance(0, VALUES[0], alone)) + 1 / over_time)
             made[column.name] = GroupNoise(0.0, math.sqrt(mean))
             continue
-        n, cells = float(column.levels), float(column.levels * BANDS)
+        n, cells = float(column.levels), float(column.levels * few)
         over_time = WINDOWS * variance(1, WINDOWS * n, WINDOWS * bands)
         count = 1 / (1 / variance(0, n, alone) + 1 / over_time)
         mean = 1 / (
             1 / (in_bands * variance(2, cells, pairs))
-            + 1 / (in_groups * variance(3, cells, again))
-            + 1 / (in_bands * PARTS * variance(3, PARTS * cells, again))
+            + 1 / (groups * variance(3, cells, again))
+            + 1 / (in_bands * parts * variance(3, parts * cells, again))
         )
         made[column.name] = GroupNoise(math.sqrt(count), math.sqrt(mean), bool(axes.numbers.any()))
     return made

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.assess.common import Estimate, kept, kept_file
-from privtraj.assess.groups import Group, groups_of, parts_of_numbers, told_by_tables
+from privtraj.assess.groups import Group, groups_of, told_by_tables
 from privtraj.assess.simulate import (
     POPULATION,
     RELEASED,
@@ -46,6 +46,7 @@ from privtraj.columns.kinds import Angle
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure
 from privtraj.measures.registry import find
+from privtraj.measures.tables import Detail
 from privtraj.measures.windows import hidden_unlooked
 from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
@@ -247,7 +248,7 @@ class PossibleCrowd:
         some = drawn(model, middle, 1000, self.seed)[:, 0, model.axes.numbers]
         tables, told = told_by_tables(model), model.diagnostics
         if tables is not None:  # a number is cut into so many parts of equal shares
-            parts = parts_of_numbers(tables[0], model.columns, tables[1])
+            parts = Detail.of(tables[0], len(model.axes.levels), tables[1]).groups
             finest = float(np.sqrt(some.var(axis=0).mean())) / parts
         else:
             sides = [side for side in told.get("cell_side") or [] if side is not None]
