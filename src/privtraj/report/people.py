@@ -35,7 +35,7 @@ from privtraj.columns.kinds import (
 )
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
-from privtraj.report.labels import Drawn, percent, shares_of, time_labels
+from privtraj.report.labels import Drawn, cut, percent, shares_of, time_labels
 
 if TYPE_CHECKING:
     from privtraj.assess.quality import Quality
@@ -357,7 +357,7 @@ def answers(
                 apart = share @ (mean - share @ mean) ** 2
                 wide = spread[list(what)[len(rows) - 1][1]]
                 best = max(best, (float(apart) / max(wide, 1e-12) ** 2, len(made), len(rows) - 1))
-        labels = keys[1].labels if len(keys) > 1 else one["labels"]
+        labels = list(map(cut, keys[1].labels)) if len(keys) > 1 else one["labels"]
         made.append({"name": one["name"], "labels": labels, "shades": shades, "rows": rows})
     texts = [
         label.replace("..", " to ").replace("-", "\N{NON-BREAKING HYPHEN}") for label in when.labels
