@@ -55,7 +55,7 @@ from privtraj.measures.windows import (
 from privtraj.model.model import TrajectoryModel
 from privtraj.motion.process import Scale
 from privtraj.privacy import noise
-from privtraj.privacy.events import LaplaceCounts
+from privtraj.privacy.events import LaplaceCounts, Person
 from privtraj.privacy.guard import (
     CellCounts,
     Guard,
@@ -104,13 +104,13 @@ def counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: S
     return bool(snapshots.axis.range[0] >= model.counted[model.counted[:, 4] == 0, 0].min())
 
 
-def plan_counts(recipe: Recipe, person: Any) -> BudgetPlan:
+def plan_counts(recipe: Recipe, person: Person) -> BudgetPlan:
     """One release: counts of cells, for all of the budget."""
     budget = recipe.epsilon, recipe.delta, recipe.adjacency
     epsilon = min(calibrate_laplace(*budget, person=person), noise.EPSILON_RANGE[1])
     if epsilon == 0:
         raise Counts().nothing_left()
-    return BudgetPlan((Planned(LaplaceCounts(epsilon, CELLS, 0.0, *person)),))
+    return BudgetPlan((Planned(LaplaceCounts(epsilon, CELLS, 0.0, *person, person.weight)),))
 
 
 # Counts -------------------------------------------------------------------------------------------
