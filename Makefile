@@ -22,12 +22,12 @@ help:
 	@echo "make test      lint, types and tests; ten minutes on two cores"
 	@echo "make test-all  everything else: browser, databases, scripts, site, float64, planted breaks"
 	@echo "make house     the size of the code beside its bars"
-	@echo "make kills     200 processes killed while they write a ledger, 200 steps of watch (KILLS=n for more)"
+	@echo "make kills     200 processes killed while they write a ledger, 200 of watch, fit and extend (KILLS=n for more)"
 	@echo "make mutants   plant every break of docs/privacy.md and demand that a test fails (ONLY=names)"
-	@echo "make operators plant breaks that are found in the source itself (SAMPLE=12, or all)"
+	@echo "make operators breaks that are found in the source itself: the last whole run, a dozen anew (SAMPLE=all)"
 	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600 FUZZ_SEED=1)"
 	@echo "make attest    what was tested of this version, signed (KEY=FILE of privtraj sign --new-key)"
-	@echo "make wheel     the wheel, the same bytes each time; make lock, check-lock, sbom: what it is built from"
+	@echo "make wheel     the wheel, the same bytes each time; make lock, check-lock (ADVISORIES=FILE), sbom: what it is built from"
 	@echo "make docs      the documentation, as a site in site/"
 	@echo "make evidence  the quality tables (STROKES=path/to/mnist_strokes_dejong.npz for the strokes)"
 	@echo "make reproduce the paper's tables and figures again, to paper/ (STROKES=FILE for the digits, QUICK=1)"
@@ -64,7 +64,7 @@ test:
 unit: $(READY)
 	$(PYTEST) -m "not thorough" --junitxml results/tests.xml
 
-test-all: thorough x64 mutants fuzz
+test-all: thorough x64 mutants operators fuzz
 
 thorough: $(READY)
 	$(PYTEST) -m thorough --junitxml results/thorough.xml
@@ -83,7 +83,8 @@ kills: $(READY)
 mutants: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m mutants $(ONLY)
 
-# breaks found in the source itself, a sample or all; goes on from results/operators/outcomes.csv
+# breaks found in the source itself: the table of the last whole run (tests/mutants/operators.csv),
+# and some planted again; SAMPLE=all is a whole run, which goes on from results/operators/outcomes.csv
 operators: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m mutants --operators --sample $(SAMPLE) --out results/operators
 
@@ -95,8 +96,9 @@ audit: $(READY)
 attest: $(READY)
 	$(BIN)/python experiments/attest.py --key $(KEY)
 
+# ADVISORIES: known weaknesses, where a data base is at hand (experiments/supply.py says in which form)
 lock check-lock sbom: $(READY)
-	$(BIN)/python experiments/supply.py $(patsubst check-lock,check,$@)
+	$(BIN)/python experiments/supply.py $(patsubst check-lock,check,$@) $(ADVISORIES)
 
 # archives carry times: those of the last commit
 wheel: $(READY)

@@ -261,7 +261,8 @@ class Counted(Baseline):
     def main(self, public: Public, others: list[Event]) -> Planned:
         person = public.shape.person
         epsilon = calibrate_laplace(*self.budget, others=others, person=person)
-        cells = LaplaceCounts(min(epsilon, noise.EPSILON_RANGE[1]), CELLS, 0.0, *person)
+        epsilon = min(epsilon, noise.EPSILON_RANGE[1])
+        cells = LaplaceCounts(epsilon, CELLS, 0.0, *person, person.weight)
         return Planned(cells, self.releases, shared=True)
 
     def _left(self, guard: Guard) -> float:

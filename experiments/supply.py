@@ -1,9 +1,12 @@
-"""What a release is built from: python experiments/supply.py lock | check | sbom
+"""What a release is built from: python experiments/supply.py lock | check [ADVISORIES] | sbom
 
 lock    writes requirements.lock: every package that the release needs, as installed here, with the
         sha256 of its wheel (as pip finds it) and of what was installed of it; no address of any
         index. `pip install --require-hashes -r requirements.lock` takes it.
-check   compares this environment with requirements.lock; exit code 1 if anything differs.
+check   compares this environment with requirements.lock; exit code 1 if anything differs. Given
+        known weaknesses as well (a file, a folder or a zip archive of JSON records of OSV, as
+        osv.dev exports them for PyPI, or what `pip-audit --format json` has written), also if one
+        of them is of a locked version.
 sbom    writes results/sbom.json: CycloneDX 1.5, each package with version, licence and hash.
 """
 
@@ -14,10 +17,13 @@ import re
 import subprocess
 import sys
 import uuid
+import zipfile
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
@@ -78,8 +84,8 @@ def lock() -> str:
     return HEAD + "".join(lines)
 
 
-def check() -> int:
-    """What differs from the lock, a line each."""
+def check(advisories: Path | None = None) -> int:
+    """What differs from the lock, and which weaknesses are known of it, a line each."""
     locked = {}
     for line in LOCK.read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -95,8 +101,67 @@ def check() -> int:
             wrong.append(f"{name} is {here[name].version}, and {version} is locked")
         elif hashes and installed(here[name]) not in hashes:
             wrong.append(f"{name} {version} has other files than the locked one")
-    print("\n".join(wrong) or f"{len(locked)} packages are as locked")
+    said = f"{len(locked)} packages are as locked"
+    if advisories is not None:
+        known = list(weaknesses(advisories))
+        said += f", and none of {len(known)} known weaknesses is of them"
+        for name, version in ((name, version) for name, (version, _) in locked.items()):
+            for package, number, affected in known:
+                if package == name and is_affected(version, affected):
+                    wrong.append(f"{name} {version} has a known weakness: {number}")
+    print("\n".join(wrong) or said)
     return int(bool(wrong))
+
+
+def weaknesses(path: Path) -> Iterator[tuple[str, str, dict]]:
+    """Package, number, and which versions have it, in the words of OSV."""
+    if path.is_dir():
+        texts = [file.read_bytes() for file in sorted(path.glob("*.json"))]
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            texts = [archive.read(name) for name in archive.namelist() if name.endswith(".json")]
+    else:
+        texts = [path.read_bytes()]
+    if not texts:
+        sys.exit(f"{path} holds no JSON records of OSV")
+    for text in texts:
+        read = json.loads(text)
+        if isinstance(read, dict) and "dependencies" in read:  # of pip-audit
+            for one in read["dependencies"]:
+                for found in one.get("vulns", ()):
+                    yield plain(one["name"]), found["id"], {"versions": [one["version"]]}
+            continue
+        records = read.get("vulns", [read]) if isinstance(read, dict) else read
+        for record in records:
+            if not record.get("withdrawn"):
+                for affected in record.get("affected", ()):
+                    if affected["package"]["ecosystem"] == "PyPI":
+                        yield plain(affected["package"]["name"]), record["id"], affected
+
+
+def is_affected(version: str, affected: dict) -> bool:
+    """Whether it is listed, or in a range: from a version on, until one that is mended, or up to
+    the last. What cannot be compared counts as affected."""
+    if version in affected.get("versions", ()):
+        return True
+    for range_ in affected.get("ranges", ()):
+        if range_["type"] == "GIT":  # commits, which no wheel tells
+            continue
+        try:
+            here, inside = Version(version), False
+            events = [next(iter(event.items())) for event in range_["events"]]
+            for kind, at in sorted(events, key=lambda event: Version(event[1])):
+                if kind == "introduced":
+                    inside |= here >= Version(at)
+                elif kind == "fixed":
+                    inside &= here < Version(at)
+                elif kind == "last_affected":
+                    inside &= here <= Version(at)
+        except InvalidVersion:
+            return True
+        if inside:
+            return True
+    return False
 
 
 def sbom() -> dict:
@@ -129,9 +194,10 @@ def sbom() -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("action", choices=("lock", "check", "sbom"))
+    parser.add_argument("advisories", nargs="?", type=Path, help="of check: known weaknesses")
     asked = parser.parse_args()
     if asked.action == "check":
-        return check()
+        return check(asked.advisories)
     if asked.action == "lock":
         LOCK.write_text(lock(), encoding="utf-8")
         print(f"written: {LOCK.name}")

@@ -342,3 +342,22 @@ def test_pairs_are_asked_by_lags_in_the_unit_of_time_and_at_few_times():
     measured_persistence(SimpleNamespace(n_features=1, ask=ask), event, marginals, times, False)
     np.testing.assert_allclose(asked[0].lag_edges, lag_edges()[1:-1] * 200)
     assert len(asked[0].times) == 65
+
+
+def test_a_process_without_memory_spends_nothing_on_it():
+    """Whoever says how people move leaves the whole budget to where they are."""
+    people = np.repeat(np.arange(100), 2)
+    rng = np.random.default_rng(0)
+    snaps = Snapshots.from_arrays(
+        rng.random(200),
+        rng.random((200, 2)),
+        bounds=[(0, 1)] * 2,
+        time_range=(0, 1),
+        person=people,
+        records_per_person=2,
+    )
+    names = []
+    for said in ({}, {"reference": "cycle period=1"}):
+        plan = TrajectorySynthesizer(1.0, 1e-5, **said).planned(snaps)
+        names.append({one.event.what for one in plan.releases})
+    assert names[0] - names[1] == {"how people persist"}

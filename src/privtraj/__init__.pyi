@@ -29,6 +29,7 @@ from .motion import reference as reference
 from .motion.diffusions import Brownian as Brownian
 from .motion.diffusions import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from .motion.growth import Growth as Growth
+from .motion.reference import Cycle as Cycle
 from .motion.reference import Drift as Drift
 from .motion.reference import Inertia as Inertia
 from .motion.reference import Learned as Learned

@@ -280,7 +280,7 @@ def test_several_records_per_person_are_paid_for():
     ]
     assert fits[0].certificate.public_inputs["most records of one person"] == 2
     noises = [model.diagnostics["people_noise"] for model in fits]
-    assert noises[0] > noises[1]
+    assert noises[0] > noises[1]  # of what is left beside persistence
 
 
 def test_a_simulated_fit_has_the_whole_recipe_and_the_counts_of_its_people():

@@ -470,10 +470,14 @@ def test_a_fit_that_fails_on_the_way_keeps_its_reservation(
         patch.setattr(owner, method, fail)
         assert fit("one", *CAPS) == code
     _error(capsys)
-    assert _content(ledger.parent).keys() == {ledger.name, f"{ledger.name}.seal"}
+    known = {ledger.name, f"{ledger.name}.seal"}
+    (begun,) = _content(ledger.parent).keys() - known
+    assert begun == f"{ledger.name}.one.privtraj.begun"
     assert _spent(ledger) == 0.4
-    if owner is Guard:
-        assert [entry["state"] for entry in _summary(ledger)["entries"]] == [RESERVED]
+    assert [entry["state"] for entry in _summary(ledger)["entries"]] == [RESERVED]
+    assert fit("one") == 0  # the same command goes on, for the same reservation
+    assert _spent(ledger) == 0.4
+    assert begun not in _content(ledger.parent)
     assert fit("two") == 0
     assert _spent(ledger) == 0.8
     capsys.readouterr()

@@ -2,16 +2,17 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import privtraj as pt
-from privtraj.measures.base import counts_event
+from privtraj.measures.base import counts_event, slack_reserve
 from privtraj.measures.persistence import persistence_event
 from privtraj.measures.registry import NAMES, find
 from privtraj.privacy import noise
-from privtraj.privacy.events import Person
+from privtraj.privacy.events import GaussianSum, Person
 from privtraj.privacy.ledger import Ledger
 from privtraj.recipe import Recipe
 
@@ -46,7 +47,10 @@ def test_a_plan_fits_its_budget_and_has_no_release_without_a_name(
     ledger = Ledger(recipe.epsilon, recipe.delta, recipe.adjacency)
     for planned in plan.releases:
         assert planned.times <= most[planned.event.name]
-        ledger.spend(planned.event)  # of shared ones the bound: all of them together
+        event = planned.event  # of shared ones the bound: all of them together
+        if planned.shared and isinstance(event, GaussianSum):  # and of all slack that they may have
+            event = replace(event, slack=slack_reserve(recipe.delta))
+        ledger.spend(event)
     assert sum(planned.shared for planned in plan.releases) == 1
 
 
@@ -66,6 +70,7 @@ def test_a_fit_by_counts_loads_no_heavy_library():
     """JAX, POT and whatever draws take longer to load than the fit takes."""
     code = """
 import sys
+from dataclasses import replace
 import numpy as np, privtraj as pt
 rng = np.random.default_rng(0)
 times, points = rng.random(500), rng.random((500, 2))

@@ -34,9 +34,9 @@ def test_distances_are_in_shares_of_the_box_where_there_is_one():
     )
 
 
-def test_dates_count_in_seconds():
+def test_speeds_of_dates_are_per_hour():
     days = np.array(["2024-01-01", "2024-01-02"], "datetime64[D]")
-    assert metrics.speeds(np.array([[0.0, 86400.0]]), times=days) == pytest.approx([1.0])
+    assert metrics.speeds(np.array([[0.0, 48.0]]), times=days) == pytest.approx([2.0])
 
 
 def test_ratios_are_those_of_scaled_paths():

@@ -9,6 +9,7 @@ from privtraj.motion.memories import inertial
 from privtraj.motion.process import follow, matched
 from privtraj.motion.reference import (
     Brownian,
+    Cycle,
     Drift,
     Inertia,
     Learned,
@@ -190,6 +191,7 @@ EVERY = [
     Inertia(),
     Inertia(memory=[1.0, 2.0], share=[0.1, 0.3], drift=Learned()),
     Inertia(drift=Drift(TURNING)),
+    Cycle(0.5, trips=2.0),
 ]
 
 

@@ -2,7 +2,8 @@
 
     make mutants                      all of them
     make mutants ONLY="NAME ..."      some of them
-    make operators SAMPLE=all         all that operators find instead (`shards`)
+    make operators SAMPLE=all         all that operators find instead (`shards`), on many cores
+    make operators                    what became of them in the last whole run, and a dozen anew
 
 Each mutant names the tests that must fail. Where they pass, the whole fast tier is asked before the
 mutant is called a survivor. A test counts only if it fails by an assertion: source that no longer
@@ -22,11 +23,13 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from mutants import operators, shards, suite, verdict
+from mutants.operators import Planted
 from mutants.suite import ROOT, SOURCE, Mutant
 
 CAUGHT, ELSEWHERE, SURVIVED, USELESS = "caught", "caught elsewhere", "SURVIVED", "USELESS"
@@ -51,7 +54,7 @@ class Tested(NamedTuple):
     passed: list[str]
 
 
-def judged(mutant: Mutant, cache: Path, otherwise: Sequence[str]) -> Outcome:
+def judged(mutant: Mutant | Planted, cache: Path, otherwise: Sequence[str]) -> Outcome:
     """Plant it and run its tests; where they pass, those of `otherwise`."""
     start = time.monotonic()
 
@@ -134,15 +137,35 @@ def _failing(cache: Path, tests: Sequence[str]) -> list[str]:
 
 
 def by_operators(asked: argparse.Namespace) -> int:
-    """Plant what operators find, or a sample of it; 1 if a survivor is not explained."""
+    """Plant what operators find: all, those that are named, or a sample of what was caught in the
+    last whole run, before the very tests that caught it; 1 if one survives unexplained."""
     found = operators.planted()
     if unknown := sorted(set(asked.names) - {each.name for each in found}):
         sys.exit(f"no break is called {', '.join(unknown)}")
-    mutants = [each for each in found if each.name in asked.names] if asked.names else found
-    if asked.sample != "all":
-        mutants = operators.sampled(mutants, int(asked.sample), asked.seed)
-    print(f"{len(mutants)} of {len(found)} breaks by operators, seed {asked.seed}", flush=True)
-    return shards.run(mutants, asked.out, asked.workers, asked.minutes)
+    if asked.names or asked.sample == "all":
+        mutants = [each for each in found if each.name in asked.names] if asked.names else found
+        print(f"{len(mutants)} of {len(found)} breaks by operators", flush=True)
+        return shards.run(mutants, asked.out, asked.workers, asked.minutes)
+    version, rows = shards.stored(found)
+    print(f"breaks by operators, the whole run of version {version}", flush=True)
+    shards.told(list(rows.values()))  # new ones are listed, and planted by the next whole run
+    known = [each for each in found if "::" in rows[each.name].by]
+    again = operators.sampled(known, int(asked.sample), asked.seed)
+    print(f"{len(again)} of them planted again, seed {asked.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="privtraj-compiled-") as folder:
+        tests = [replace(each, caught_by=[rows[each.name].by]) for each in again]
+        outcomes = planted_at_once([partial(_noticed, each, Path(folder)) for each in tests])
+    caught = sum(each.said == CAUGHT for each in outcomes)
+    print(f"{caught} of {len(again)} caught by the same tests as in that run")
+    survived = any(row.said == shards.SURVIVED for row in rows.values())
+    return int(survived or caught < len(again))
+
+
+def _noticed(mutant: Planted, cache: Path) -> Outcome:
+    """Of a break by an operator: tests that fail for any reason have noticed."""
+    outcome = judged(mutant, cache, ())
+    failed = outcome.said == USELESS and outcome.why.startswith("no assertion failed, but tests/")
+    return outcome._replace(said=CAUGHT, why=mutant.caught_by[0]) if failed else outcome
 
 
 def planted_at_once(jobs: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
@@ -161,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--unchecked", action="store_true", help="do not test the source as it is")
     parser.add_argument("--named-only", action="store_true", help="leave out the fast tier")
     parser.add_argument("--operators", action="store_true", help="breaks by operators instead")
-    parser.add_argument("--sample", default="all", help="how many of these; all by default")
+    parser.add_argument("--sample", default="all", help="how many of these, of the last whole run")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--out", type=Path, default=Path("results/operators"), help="their results")
     parser.add_argument("--workers", type=int, default=WORKERS, help="how many at once")

@@ -189,7 +189,8 @@ def _operators(node: ast.AST, pays: bool) -> Iterator[tuple[str, ast.AST, str]]:
         case ast.Constant("replace-one"):
             yield "swap-relation", node, repr("add-remove")
         case ast.Call(ast.Attribute(guard, "ask"), [release]):
-            exact = "r.question.answer(r.question.total(g._view, r.noise.scale), r.noise.scale)"
+            scale = "r.question.scale(r.noise, g.shape)"
+            exact = f"r.question.answer(r.question.total(g._view, {scale}), {scale})"
             paid = f"(lambda g, r: (g._payer.spend(r.event(g.shape)), {exact})[1])"
             yield "exact-answer", node, f"{paid}({ast.unparse(guard)}, {ast.unparse(release)})"
         case ast.Call(function, [first, *_]) if pays and _called(function) in CLAMPS:

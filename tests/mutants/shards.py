@@ -6,7 +6,8 @@
    first, then those of its file's own tests, then the quickest. In rounds: all breaks get some
    seconds of tests, those that live on get more. A test that fails must pass without the break.
 3. outcomes.csv holds a row for each break. A later run goes on from there: what was caught is not
-   planted again unless its file has changed; what survived is.
+   planted again unless its file has changed; what survived is. A whole run is kept beside this
+   file, as operators.csv: its version, and of each break what it was and which test caught it.
 
 Processes are forked from one that has imported the libraries, and hold a core each. What does not
 end within five times its usual time is caught: it was noticed.
@@ -39,11 +40,14 @@ from typing import Any
 
 from mutants import operators, reach, verdict
 from mutants.operators import ROOMS, Planted
-from mutants.suite import ROOT, SOURCE
+from mutants.suite import HERE, ROOT, SOURCE
 
 CAUGHT, EXPLAINED, SURVIVED, OPEN = "caught", "explained", "SURVIVED", "not planted"
+STORED = HERE / "operators.csv"
+KEPT = ("name", "said", "by", "breaks")
 LATE = "no time is left"
-ASKED = ("tests/privacy", "tests/measures", "tests/cli", "tests/assess", "tests/test_*.py")
+ASKED = ("tests/privacy", "tests/measures", "tests/cli", "tests/assess", "tests/stream")
+ASKED += ("tests/test_*.py",)
 NOT_ASKED = {"test_docs.py", "test_devices.py", "test_journeys.py", "test_precision.py"}
 NOT_ASKED |= {"test_contributing.py", "test_floors.py", "test_mistakes.py", "test_plot.py"}
 NOT_ASKED |= {"test_fuzz.py", "test_places.py", "test_hostile_files.py"}
@@ -364,7 +368,47 @@ def run(mutants: Sequence[Planted], out: Path, many: int, minutes: float) -> int
                 print(f"{len(todo)} breaks, {budget:.0f} s of tests each", flush=True)
                 workers.map(lambda mutant, most=budget: judge.judge(mutant, most), todo)
         judge.write()
-    return told(list(judge.rows.values()))
+    rows = judge.rows.values()
+    if rows and {row.name for row in rows} == {each.name for each in operators.planted()}:
+        store(list(rows))
+    return told(list(rows))
+
+
+def _replaced(breaks: str) -> str:
+    """The text of the source that a break is planted in the place of."""
+    return breaks.split(" becomes ")[0]
+
+
+def store(rows: Sequence[Row]) -> None:
+    """Keep a whole run, if everything was planted."""
+    if any(row.said == OPEN for row in rows):
+        return
+    from privtraj.base import __version__
+
+    with STORED.open("w", encoding="utf-8", newline="") as file:
+        file.write(f"# {__version__}\n")
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(KEPT)
+        for row in rows:
+            by = row.by.split(" (")[0] if row.said == CAUGHT else ""
+            table.writerow((row.name, row.said, by, row.breaks))
+
+
+def stored(mutants: Sequence[Planted]) -> tuple[str, dict[str, Row]]:
+    """The version of the last whole run, and what became there of the breaks that there are now;
+    whatever is new, or no longer the same break, was not planted. Explanations are those of now."""
+    with STORED.open(encoding="utf-8", newline="") as file:
+        version = file.readline().removeprefix("# ").strip()
+        before = {line["name"]: Row(**line) for line in csv.DictReader(file)}
+    known, rows = operators.explanations(mutants), {}
+    for mutant in mutants:
+        row = before.get(mutant.name)
+        if row is None or _replaced(row.breaks) != _replaced(mutant.breaks):
+            row = Row(mutant.name, breaks=mutant.breaks)
+        elif row.said != CAUGHT:
+            row.said = EXPLAINED if mutant.name in known else SURVIVED
+        rows[mutant.name] = row
+    return version, rows
 
 
 def _alive(row: Row) -> bool:
@@ -382,8 +426,9 @@ def told(rows: Sequence[Row]) -> int:
     for file, each in [*sorted(by_file.items()), ("all", counts)]:
         print(f"{file:28}", *(f"{each[said]:12}" for said in columns.values()))
     for row in rows:
-        if row.said == SURVIVED:
-            print(f"SURVIVED {row.name}: {row.breaks} (asked {row.asked} of {row.reaching} tests)")
+        if row.said in (SURVIVED, OPEN):
+            asked = f"asked {row.asked} of {row.reaching} tests"
+            print(f"{row.said} {row.name}: {row.breaks} ({asked})")
     planted = len(rows) - counts[OPEN]
     harmful = planted - counts[EXPLAINED]
     for name, many in (("all", planted), ("those that could break a promise", harmful)):

@@ -674,3 +674,40 @@ def test_slack_is_charged_where_it_costs_least(parts, epsilon):
 
 def test_delta_is_a_chance():
     assert accounting.Tally("add-remove", slack=0.9).delta(0.0) == 1
+
+
+def test_the_bound_on_attacks_is_a_chance_however_little_is_protected():
+    some = (GaussianSum(1.0, ""), GaussianSum(0.02, ""), Opaque(0.1, 0.01, ""))
+    for event in (*some, LaplaceCounts(1000.0, "")):
+        found = tally([event], "add-remove").true_positive_rates(FALSE_ALARMS)
+        assert np.isfinite(found).all()
+        assert ((found >= FALSE_ALARMS) & (found <= 1)).all()
+    assert found[1] == 1
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        ((1.34, 3), (2.6, 4), (2.71, 2), (2.8, 1)),
+        ((0.64, 5), (0.98, 1), (1.38, 3), (1.4, 1), (1.94, 2)),
+    ],
+)
+def test_without_delta_losses_that_rounding_has_raised_are_covered(counts):
+    """Their sum in floats is above the exact one: where no epsilon covered it, nothing would."""
+    total = accounting.Tally("add-remove", shifts=counts)
+    exact = sum(n * Fraction(epsilon) for epsilon, n in counts)
+    assert accounting._laplace_losses(counts)[0].max() > exact
+    assert exact <= Fraction(total.epsilon(0.0)) <= exact * (1 + Fraction(1, 10**14))
+
+
+@pytest.mark.parametrize("slack", [1e-9, 5e-324])
+def test_slack_is_charged_where_it_costs_least_on_long_grids_too(slack, monkeypatch):
+    """Where the grid ends at losses of which e^epsilon is beyond all floats."""
+    total = tally([GaussianSum(5.0, "", slack, rate=0.1)], "add-remove")
+    known = total.delta(1.0, COARSE)
+    monkeypatch.setattr(accounting.Tally, "_enough", lambda self: 1000.0)
+    accounting._turning_point.cache_clear()
+    try:
+        assert all(total.delta(epsilon, COARSE) <= known * (1 + 1e-3) for epsilon in (1.0, 50.0))
+    finally:
+        accounting._turning_point.cache_clear()

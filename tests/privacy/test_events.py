@@ -276,3 +276,10 @@ def test_points_of_a_grid_are_told_from_the_second_moment(
     one = sides * ((g / z) ** 2 / 2 + 10 * g / z)
     both = one + min(n * one, 20 * sides * math.sqrt(n * variance))
     assert pair.points(times, 1e-3) == pytest.approx(both / 1e-3, rel=1e-9)
+
+
+@pytest.mark.parametrize(("z", "records"), [(0.01, 1), (0.1, 10)])
+def test_points_of_sums_with_hardly_any_noise_are_told_too(z, records):
+    """Of a certificate that is anybody's: e^(1 / z^2) is beyond all floats."""
+    points = SampledPair(z, 0.1, records, True, "add-remove").points(10, 1e-4)
+    assert 1e7 < points < math.inf

@@ -6,7 +6,7 @@ The oracles compute on their own: epsilons and mus of trees by hand, worlds enum
 import json
 import math
 from dataclasses import replace
-from itertools import chain, product
+from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
@@ -151,6 +151,64 @@ def test_an_adaptive_branch_is_bounded_by_simulation():
             assert worst <= stated + 1e-12
 
 
+# People who return ----------------------------------------------------------------------------
+
+months = st.lists(st.tuples(leaf, st.floats(0, 100), st.floats(0, 40)), min_size=1, max_size=5)
+
+
+def streams(spans, most, days):
+    """Sets of branches in which one person can be by records that are less than `days` apart: a
+    record in each, at either end of its span or where those of others begin or end."""
+    times = sorted({end for span in spans for end in span})
+    places = [[t for t in times if a <= t <= b] for a, b in spans]
+    for size in range(1, min(most or len(spans), len(spans)) + 1):
+        for some in combinations(range(len(spans)), size):
+            if any(max(ts) - min(ts) < days for ts in product(*(places[k] for k in some))):
+                yield some
+
+
+@settings(max_examples=40, deadline=None)
+@given(months, st.sampled_from([1, 2, 3, None]), st.sampled_from([10.0, 45.0, math.inf]))
+def test_who_is_in_several_batches_of_a_window_pays_for_the_worst_of_them(some, most, days):
+    """Against all streams of one person, one by one."""
+    spans = tuple((start, start + length) for _, start, length in some)
+    leaves = tuple(one for one, _, _ in some)
+    tree = Parallel(leaves, most, days, spans if math.isfinite(days) else ())
+    sets = list(streams(spans, most, days))
+    worst = max(epsilon_at([leaves[k] for k in one], 1e-4, "add-remove") for one in sets)
+    assert cost(tree, "add-remove").epsilon(1e-4) == pytest.approx(worst, rel=1e-9)
+    worst = max(epsilon_at([leaves[k] for k in one], 1e-4, "replace-one") for one in sets)
+    assert cost(tree, "replace-one").epsilon(1e-4) >= worst * (1 - 1e-9)
+    entries = json.loads(json.dumps(to_entries(tree, "add-remove"), allow_nan=False))
+    assert list(to_entries(from_entries(entries), "add-remove")) == entries
+
+
+EQUAL = [(3, math.inf, 3), (None, 30.0, 2), (None, 31.0, 3), (None, 365.0, 14), (2, 31.0, 2)]
+
+
+@pytest.mark.parametrize(("most", "days", "pays"), EQUAL)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_equal_batches_cost_a_person_of_k_as_much_as_k_of_them(most, days, pays, relation):
+    each = tuple(laplace(0.1) for _ in range(36))
+    spans = tuple((30.0 * k, 30.0 * k + 30) for k in range(36))
+    tree = Parallel(each, most, days, spans if math.isfinite(days) else ())
+    whole = epsilon_at([(laplace(0.1)[0], pays)], 1e-5, relation)
+    assert cost(tree, relation).epsilon(1e-5) == pytest.approx(whole, rel=1e-9)
+
+
+TWO = [[0, 1], [1, 2]]
+WRONG = [{"most": 0}, {"most": 2.5}, {"days": 3}, {"days": 3, "spans": TWO[:1]}]
+WRONG += [{"days": -1, "spans": TWO}, {"days": 3, "spans": [[1, 0], [1, 2]]}, {"spans": TWO}]
+WRONG += [{"days": 3, "spans": [[0, 1, 2], [1, 2]]}, {"days": 3, "spans": {"01": 2, "12": 3}}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_windows_that_cannot_be_are_refused(wrong):
+    (entry,) = to_entries(Parallel((laplace(0.1), laplace(0.2))), "add-remove")
+    with pytest.raises(InputError, match="its ledger cannot be read"):
+        from_entries([{**entry, **wrong}])
+
+
 # Ledger and certificate -----------------------------------------------------------------------
 
 
@@ -243,3 +301,11 @@ def test_the_worst_of_several_ways_is_the_largest_at_every_epsilon(epsilon):
     both = cost(Parallel((few, many)), "add-remove")
     alone = [cost(one, "add-remove").delta(epsilon) for one in (few, many)]
     assert both.delta(epsilon) == pytest.approx(max(alone), rel=1e-9)
+
+
+@pytest.mark.parametrize("branch", [laplace(0.3), gauss(2.0), (GaussianSum(4.0, "", rate=0.1), 1)])
+def test_a_branch_that_tells_less_in_every_part_is_no_way_of_its_own(branch):
+    """Composing would be slower by every branch: a model of many months has one for each."""
+    event, _ = branch
+    dearest = cost((event, 3), "add-remove")
+    assert cost(Parallel(((event, 2), (event, 3), (event, 1))), "add-remove") == dearest

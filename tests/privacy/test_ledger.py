@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.privacy.accounting import epsilon_at, tally
+from privtraj.privacy import ledger as ledger_module
+from privtraj.privacy.accounting import COARSE, FINE, epsilon_at, tally
 from privtraj.privacy.events import ChosenTimes, GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.ledger import (
     Allowance,
@@ -225,3 +226,62 @@ def test_at_any_budget_a_little_more_than_what_is_calibrated_does_not_fit(epsilo
     factor = calibrate_scale(epsilon, 1e-5, adjacency, [loud])
     assert cost(GaussianSum(3 / factor, "")) <= 1e-5
     assert factor == pytest.approx(3 * calibrate_gaussian(epsilon, 1e-5, adjacency), rel=1e-3)
+
+
+# Searches on grids ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [0.7, 1.3, 2.9997, 3.0, 50.0])
+@pytest.mark.parametrize("careful", [1.0, 1 - 1e-4, 1 - 5e-3])
+def test_the_largest_that_fits_is_found_and_none_beyond_the_most_is_tried(limit, careful):
+    """The coarse grid is the more careful one."""
+    asked = []
+
+    def fits(size, interval):
+        asked.append(size)
+        assert len(asked) < 100, "the search has no end"
+        return size <= limit * (careful if interval == COARSE else 1.0)
+
+    found = ledger_module._largest_on_grids(fits, 1.0, 3.0)
+    assert max(asked) <= 3.0
+    assert fits(found, FINE)
+    if limit >= 3.0 and careful == 1.0:
+        assert found == 3.0
+    elif careful > 0.999:
+        assert found >= min(limit, 3.0) * (1 - 2.1e-4)
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """Function: the least and the most noise that a search on grids is given of a calibration."""
+    seen = []
+
+    def largest(fits, start, most):
+        seen[:] = start, most
+        return start
+
+    monkeypatch.setattr(ledger_module, "_largest_on_grids", largest)
+    ledger_module._largest.cache_clear()
+    yield lambda found: (found, *seen)
+    ledger_module._largest.cache_clear()
+
+
+@pytest.mark.parametrize(("z", "start"), [(2.0, 0.5), (40.0, 1.0)])
+def test_noise_is_scaled_from_where_grids_are_short_to_where_they_are_millions(z, start, searched):
+    some = [GaussianSum(z, "", rate=0.1), GaussianSum(9 * z, "", rate=0.2)]
+    found, first, most = searched(calibrate_scale(1.0, 1e-5, "add-remove", some))
+    assert (first, most) == (start, pytest.approx(z / 0.05))
+    assert found == start * (1 - 1e-9)
+
+
+def test_sums_of_hardly_any_noise_are_not_put_on_grids(searched):
+    loud = {"epsilon": 5000.0, "delta": 0.5, "adjacency": "add-remove"}
+    for how in ({"rate": 0.5}, {"others": [GaussianSum(20.0, "", rate=0.1)]}):
+        _, first, most = searched(calibrate_gaussian(**loud, **how))
+        assert first == most == pytest.approx(1 / 0.05)
+    quiet = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove"}
+    least = calibrate_gaussian(**quiet)
+    _, first, most = searched(calibrate_gaussian(**quiet, rate=0.5))
+    assert (first, most) == (least, pytest.approx(1 / 0.05))
+    _, first, most = searched(calibrate_gaussian(**quiet, others=[GaussianSum(9.0, "", rate=0.1)]))
+    assert first == most == least

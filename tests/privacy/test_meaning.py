@@ -123,6 +123,11 @@ def test_a_factor_is_never_less_than_it_is(epsilon):
     assert number <= (10 if power else 1.1) * math.exp(epsilon) + 0.01
 
 
+def test_a_factor_that_is_whole_is_said_as_it_is():
+    for factor in range(2, 10):  # of which some are a little more as floats, as e^log(3) is
+        assert meaning.factor_in_words(math.log(factor)) == f"{factor}"
+
+
 @given(st.floats(1e-15, 0.999))
 def test_a_chance_is_never_less_than_it_is(delta):
     said = meaning.chance_in_words(delta)

@@ -191,3 +191,13 @@ def test_records_that_are_kept_keep_their_person():
     found = snapshots._rows.repeated()
     assert np.bincount(found.people).tolist() == [2] * 20
     np.testing.assert_allclose(found.points[:, 0], found.people / 20, rtol=1e-6)
+
+
+def test_people_without_pairs_contribute_nothing():
+    question = thirds(2, each=5)
+    alone = RepeatedRows(
+        np.array([0, 1, 1]), np.array([0.1, 0.2, 0.3]), np.zeros((3, 2), np.float32)
+    )
+    parts = question.contributions(alone)
+    assert not parts[0].any()
+    assert parts[1].sum() == 2 * 5

@@ -265,3 +265,32 @@ def test_what_the_dots_lose_is_that_of_the_proof():
     assert made.error == pytest.approx(1e-17 + (lost + 8) * u * (1 + 1e-6), rel=1e-9, abs=0)
     _, floats, _ = probabilities(made.masses[0])
     assert made.norm == pytest.approx(np.linalg.norm(floats) * (1 + 1e-6), rel=1e-9, abs=0)
+
+
+def test_values_that_rounding_put_beyond_a_divergence_are_taken_for_its_ends():
+    values = [1 + 1e-15, 1 + 1e-15, 0.5, 1e-17, -1e-17]
+    made = pld._dots(lambda epsilons: np.array(values), 0.0, 0.0, 0.4, 0.1)
+    _, floats, infinite = probabilities(made.masses[0])
+    assert infinite == 0
+    assert floats[0] == 0
+    assert (floats >= 0).all()
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize(("size", "chance"), [(5.0, 1e-6), (1.0, 0.1)])
+def test_the_place_of_a_loss_is_in_its_cell_where_losses_hardly_differ_too(size, chance, mirrored):
+    """The error that is charged for places is that of a cell."""
+    pair = pld._Pair(np.array([0.0, size]), np.array([1 - chance, chance]), mirrored)
+    nodes = np.linspace(*pair._ends, pld._NODES)
+    at_nodes = pair._loss(nodes)
+    losses = np.sort(pair._loss((nodes[1:] + nodes[:-1]) / 2))
+    cell = np.clip(np.searchsorted(at_nodes, losses), 1, pld._NODES - 1)
+    x = pair._where(losses)
+    assert np.isfinite(x).all()
+    assert ((x >= nodes[cell - 1]) & (x <= nodes[cell])).all()
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_where_the_loss_is_the_same_at_many_places_its_place_is_known_all_the_same(mirrored):
+    pair = pld._Pair(np.array([0.0, 40.0]), np.array([1 - 1e-6, 1e-6]), mirrored)
+    assert 0 < pair.error(0.5) < 1e-6

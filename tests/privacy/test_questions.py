@@ -159,9 +159,10 @@ OTHERS = [[(0, (0.2, 0.9)), (1, (0.9, 0.9))], [(3, (0.4, 0.4))], [(3, (0.41, 0.4
 @pytest.mark.parametrize("together", [False, True])
 def test_no_person_moves_an_answer_by_more_than_is_paid_for(example, together):
     """Brute force: tables with a person, without, and with another instead of them."""
-    question, scale, power = example.question, example.noise.scale, example.noise.norm
+    question, power = example.question, example.noise.norm
     for g in range(1, K + 1):
         shape = PublicShape(WINDOWS, NUMBERS, Person(g, together and g > 1))
+        scale = question.scale(example.noise, shape)
         question.check(shape, scale)
         event = example.release().event(shape)
         totals = []
@@ -236,7 +237,9 @@ def test_a_release_is_paid_for_before_anything_is_read_or_drawn(example):
     assert ledger.events == ((event, 1), (event, 1))
     assert event.person.records == 2
     if isinstance(event, GaussianSum):
-        blocks = example.question.total(View(rows_of(), guard.shape), example.noise.scale)
+        blocks = example.question.total(
+            View(rows_of(), guard.shape), example.question.scale(example.noise, guard.shape)
+        )
         draws = sum(block.size for block in blocks)
         assert math.isclose(event.slack, draws * noise.GAUSSIAN_TV_PER_DRAW, rel_tol=1e-9)
         assert event.noise_multiplier == example.noise.multiplier

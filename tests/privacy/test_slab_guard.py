@@ -133,3 +133,21 @@ def test_a_plan_in_slabs_covers_people_with_several_records():
     model = pt.TrajectorySynthesizer(8.0, 1e-5, seed=1, windows=2).fit(two_records_each())
     assert all(entry["together"] for entry in model.certificate.ledger)
     model.certificate.verify()
+
+
+def test_people_are_counted_where_their_records_may_meet(silent):
+    """Whoever has two records is half here and half there; whoever has one is here."""
+    snapshots = pt.Snapshots.from_arrays(
+        np.array([0.0, 2.0, *np.zeros(10)]),
+        np.full((12, 1), 0.3),
+        bounds=[(0, 1)],
+        bins=np.arange(3.0),
+        person=np.array([0, 0, *range(1, 11)]),
+        records_per_person=2,
+    )
+    guard = guard_over(snapshots, silent)
+    asked = Release(CellCounts(1), Laplace(0.5), "people")
+    np.testing.assert_array_equal(guard.ask(asked)[:, 0], [11, 0, 1])  # records, apart
+    halves = guard.in_slabs(Slabs.between(np.array([1.5])))
+    np.testing.assert_allclose(halves.ask(asked)[:, 0], [10.5, 0.5])
+    assert halves.ledger.events[-1][0].sensitivity("add-remove") == 1

@@ -55,3 +55,9 @@ def test_the_picture_of_paths_is_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     run("experiments/paths_picture.py", "--out", str(tmp_path / "paths.png"), "--people", "4")
     assert (tmp_path / "paths.png").stat().st_size > 10_000
+
+
+def test_a_day_in_a_city_is_measured(tmp_path):
+    output = run("benchmarks/mobility.py", "--quick", "--only", "cycle", "other")
+    assert "| cycle |" in output
+    assert "OD day" in output

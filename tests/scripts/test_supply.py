@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,6 +42,52 @@ def test_the_check_finds_what_is_not_as_locked(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().out
     for words in ("leftpad is locked", "pyarrow is not locked", "numpy is", "scipy .* other files"):
         assert re.search(words, said)
+
+
+def weak(name, *events, versions=(), **more):
+    """A record of OSV: of a package, versions between events, versions that are listed."""
+    ranges = [{"type": "ECOSYSTEM", "events": [dict([event]) for event in events]}]
+    of = {"package": {"ecosystem": "PyPI", "name": name}, "versions": [*versions]}
+    return {"id": f"OSV-{name}", "affected": [{**of, "ranges": ranges}], **more}
+
+
+ZERO = ("introduced", "0")
+
+
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        (weak("Left_Pad", ZERO), True),
+        (weak("left-pad", ZERO, ("fixed", "1.10")), True),  # which is after 1.9
+        (weak("left-pad", ZERO, ("fixed", "1.9")), False),
+        (weak("left-pad", ZERO, ("last_affected", "1.9")), True),
+        (weak("left-pad", ZERO, ("last_affected", "1.8")), False),
+        (weak("left-pad", ("fixed", "1.5"), ZERO, ("introduced", "1.9")), True),
+        (weak("left-pad", ("introduced", "1.10")), False),
+        (weak("left-pad", versions=["1.9"]), True),
+        (weak("left-pad", versions=["1.10"]), False),
+        (weak("left-pad", ZERO, ("fixed", "one")), True),
+        (weak("right-pad", ZERO), False),
+        (weak("left-pad", ZERO, withdrawn="2026-01-01"), False),
+        ({"dependencies": [{"name": "left-pad", "version": "1.9", "vulns": [{"id": "X"}]}]}, True),
+        ({"dependencies": [{"name": "left-pad", "version": "1.9", "vulns": []}]}, False),
+    ],
+)
+@pytest.mark.parametrize("form", ["file", "list", "folder", "archive"])
+def test_known_weaknesses_of_locked_versions_are_found(
+    tmp_path, monkeypatch, capsys, record, found, form
+):
+    monkeypatch.setattr(supply, "LOCK", tmp_path / "requirements.lock")
+    monkeypatch.setattr(supply, "needed", lambda: {"left-pad": SimpleNamespace(version="1.9")})
+    supply.LOCK.write_text("left-pad==1.9 --hash=sha256:00\n")
+    path = tmp_path / "osv.json"
+    path.write_text(json.dumps([record] if form == "list" and "id" in record else record))
+    if form == "archive":
+        with zipfile.ZipFile(tmp_path / "osv.zip", "w") as archive:
+            archive.write(path, "osv.json")
+        path = tmp_path / "osv.zip"
+    assert supply.check(tmp_path if form == "folder" else path) == int(found)
+    assert ("left-pad 1.9 has a known weakness" in capsys.readouterr().out) == found
 
 
 def test_the_bill_of_materials_is_the_same_twice_and_names_every_package():

@@ -1,7 +1,10 @@
 """A model and further people: what is kept, what is paid, who has the sum."""
 
+import json
 import warnings
 from dataclasses import replace
+from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +12,18 @@ import pytest
 import blindfold
 import privtraj as pt
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.privacy.accounting import Parallel
+from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
+from privtraj.privacy.certificate import (
+    BATCHES,
+    SECURE_NOISE,
+    Certificate,
+    batch,
+    certify_disjoint,
+)
 from privtraj.privacy.guard import Guard
+from privtraj.privacy.ledger import Ledger
+from privtraj.stream import extend as extend_module
+from privtraj.stream.people import People, new_key
 
 
 def month(k, people=300, seed=0, **declared):
@@ -89,7 +102,49 @@ def test_a_ledger_adds_up_what_may_be_the_same_people(tmp_path):
         with pytest.raises(BudgetError, match="left"):
             model.extend(month(2), ledger=ledger)
         assert model.extend(month(2), ledger=ledger, new_people=True).verify() > 1
-    assert [one["epsilon"] for one in ledger.summary()["groups"]] == [2.0, 1.0]
+    spent = ledger.summary()
+    assert [one["epsilon"] for one in spent["groups"]] == [2.0, 1.0]
+    assert all(0.99 < one["spent_epsilon"] <= 1 for one in spent["entries"])
+
+
+def claiming(model, **claims):
+    """The model's certificate, if its batches had said so, and all other things were the same."""
+    given = [replace(model.certificate, ledger=one) for one in branches(model)]
+    batches = [{**one, **claims} for one in model.certificate.public_inputs["batches"]]
+    public = {**model.certificate.public_inputs, "batches": batches}
+    return certify_disjoint(given, public_inputs=public)
+
+
+def branches(model):
+    (tree,) = model.certificate.ledger
+    return [tuple(one) for one in tree["branches"]]
+
+
+PAYS = [(2, None, 2), (None, 0.5, 2), (None, 1.5, 3), (2, 1.5, 2), (None, None, 3)]
+
+
+@pytest.mark.parametrize(("most", "days", "pays"), PAYS)
+def test_who_returns_pays_for_as_many_batches_exactly_and_a_certificate_says_so(
+    most, days, pays, march
+):
+    stated = claiming(march, most=most, days=days)
+    assert stated.verify() == stated.epsilon
+    assert stated.delta == pytest.approx(pays * 1e-5)
+    each = [list(releases(from_entries(one))) for one in branches(march)]
+    some = [chain(*each[k : k + pays]) for k in range(4 - pays)]  # those that follow each other
+    exact = max(epsilon_at(events, stated.delta, "add-remove") for events in some)
+    assert stated.epsilon == pytest.approx(exact, rel=1e-9)
+    assert stated.epsilon <= stated.target_epsilon == pytest.approx(pays)
+    assert ("by records within any" in str(stated)) == (days is not None)
+    again = Certificate.from_dict(json.loads(stated.to_json()))
+    assert again == stated
+    for lie in ({"most": 1}, {"most": 0}, {"most": 4}, {"days": 0.1}, {"to": "3.5"}):
+        if days is None and "most" not in lie:
+            continue
+        batches = [{**one, **lie} for one in stated.public_inputs["batches"]]
+        public = {**stated.public_inputs, "batches": batches}
+        with pytest.raises(InputError, match="different people"):
+            replace(stated, public_inputs=public).verify()
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
@@ -98,6 +153,9 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
     )
     with pytest.raises(InputError, match="other bounds"):
         january.extend(wrong)
+    whose = {"person": np.arange(300) // 2, "records_per_person": 2}
+    with pytest.raises(InputError, match="other most records of one person"):
+        january.extend(month(1, **whose))
     with pytest.raises(InputError, match="'keep' or 'revise'"):
         january.extend(month(1), past="forget")
     with pytest.raises(InputError, match="begins before"):
@@ -106,10 +164,98 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(january):
 
 def test_batches_that_nobody_calls_new_are_not_counted_apart(march):
     stated = march.certificate
-    batches = [{**one, "new": False} for one in stated.public_inputs["batches"]]
+    batches = [{**one, "most": 0} for one in stated.public_inputs["batches"]]
     lie = replace(stated, public_inputs={**stated.public_inputs, "batches": batches})
     with pytest.raises(InputError, match="different people"):
         lie.verify()
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_a_batch_is_private_if_nobody_knows_its_noise_and_keeps_to_a_plan(
+    january, seed, monkeypatch
+):
+    made = []
+
+    class Seen(Ledger):
+        def __init__(self, *budget, **how):
+            super().__init__(*budget, **how)
+            made.append(self._plan)
+
+    monkeypatch.setattr(extend_module, "Ledger", Seen)
+    stated = replace(january.certificate, private=True, noise=SECURE_NOISE)
+    model = replace(january, certificate=stated)
+    one, other = (model.extend(month(1), new_people=True, seed=seed) for _ in range(2))
+    assert one.certificate.private == other.certificate.private == (seed is None)
+    assert np.array_equal(one.counted, other.counted) == (seed is not None)
+    assert [len(plan.releases) for plan in made] == [1, 1]
+
+
+def test_people_of_a_batch_may_have_several_records_and_pay_for_each():
+    whose = {"person": np.arange(300) // 2, "records_per_person": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(month(0, **whose))
+        grown = model.extend(month(1, **whose), new_people=True, seed=1)
+    (tree,) = grown.certificate.guarantee.parts
+    assert [event.person for event, _ in releases(tree.branches[-1])] == [(2, True)]
+    assert grown.verify() <= 1
+
+
+# Who is among people of earlier batches ---------------------------------------------------------
+
+
+@pytest.fixture
+def house(tmp_path, fast):
+    """A ledger, and the file of people beside it, of whoever is to be skipped or refused."""
+    new_key(tmp_path / "key")
+    ledger = pt.LedgerFile(tmp_path / "ledger", cap_epsilon=20, cap_delta=0.1)
+    return ledger, lambda **how: People.open(tmp_path / "people", tmp_path / "key", **how)
+
+
+def test_whoever_returns_is_not_among_the_records_of_a_batch(house):
+    class Kept:
+        def released(self, release, shape, answer):
+            self.people = float(answer.sum())
+
+    (ledger, people), kept = house, Kept()
+    first, second = (np.arange(k, k + 300) for k in (0, 200))
+    skip = people(returning="skip")
+    maker = pt.TrajectorySynthesizer(8.0, 1e-5)
+    model = maker.fit(month(0, person=first), ledger=ledger, people=skip)
+    grown = model.extend(month(1, person=second), ledger=ledger, people=skip, watcher=kept)
+    assert kept.people == pytest.approx(200, abs=40)
+    assert grown.verify() <= 8
+    assert [one["most"] for one in grown.certificate.public_inputs["batches"]][1] == 1
+
+
+def test_batches_are_apart_only_if_all_people_of_a_model_are_known(house):
+    ledger, people = house
+    known, fits = people(), []
+    for k in range(2):
+        snapshots = month(k, person=np.arange(300 * k, 300 * k + 300))
+        _, entry = known.admit(snapshots, ledger, 1.0, 1e-5, "add-remove", "a fit")
+        ledger.settle(entry, spent_epsilon=1.0, model=f"{k}" * 64)
+        fits.append(f"{k}" * 64)
+
+    def apart(model, *later):
+        said = {BATCHES: [batch(("0", "1"), (1.0, 0.0)), *later]}
+        stated = SimpleNamespace(model_sha256=model, public_inputs=said)
+        return people().tells_apart(stated, ledger)
+
+    when = ("1", "2"), (1.0, 0.0)
+    checked, stated = batch(*when, 1, known.in_words()), batch(*when, 1, "stated")
+    assert all(map(apart, fits))
+    assert apart(fits[1], checked)
+    assert not apart(fits[1], stated, checked)
+    assert not apart(fits[1], batch(*when))
+    assert not apart("2" * 64)
+    assert not apart(None)
+
+
+def test_who_is_in_is_on_the_disk_before_anything_is_released(tmp_path):
+    new_key(tmp_path / "key")
+    with People.open(tmp_path / "people", tmp_path / "key")._opened(create=True) as db:
+        assert db.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA, also after a power cut
 
 
 # What the guard lets out ------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from privtraj.base.errors import InputError
 from privtraj.privacy import ledger_file
 from privtraj.privacy.ledger_file import FITTED, LedgerFile
 from privtraj.stream.people import People, new_key
-from privtraj.stream.watch import CERTIFICATE, MODEL, Stream
+from privtraj.stream.watch import CERTIFICATE, MODEL, Once, Stream
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -67,8 +67,8 @@ class Service:
             for k, content in enumerate(CONTENTS):
                 self.stream.take(f"{k}.csv", content, lambda _, ledger, k=k: self.made(k, ledger))
 
-    def made(self, k, ledger):
-        people = People.open(self.folder / "people", self.folder / "key", returning="skip")
+    def made(self, k, ledger, returning="skip"):
+        people = People.open(self.folder / "people", self.folder / "key", returning=returning)
         _, entry = people.admit(batch(k), ledger, 1.0, 1e-5, "add-remove", "a fit")
         certificate = replace(self.small.certificate, declared={"title": secrets.token_hex(4)})
         model = replace(self.small, certificate=certificate).sealed()
@@ -166,6 +166,35 @@ def test_a_batch_that_is_gone_before_it_is_finished_holds_up_the_others(tmp_path
     service.check(finished=True)
 
 
+@pytest.mark.parametrize("step", [397, pytest.param(31, marks=pytest.mark.thorough)])
+def test_a_fit_that_was_killed_is_finished_by_the_same_command(step, tmp_path, small):
+    for number in range(step, 10**5, step):
+        service = Service(tmp_path / str(number), small)
+        out = service.folder / "model.privtraj"
+
+        def fit(service=service, out=out):
+            once = Once(out, service.stream.ledger)
+            return once.write("a" * 64, False, lambda ledger: service.made(0, ledger))
+
+        ended = killed_at(number, fit, FILES)
+        model = pt.load(out) if out.exists() else fit()
+        (entry,) = LedgerFile(service.folder / "ledger").summary()["entries"]
+        assert entry["model"] == model.sha256 == pt.load(out).sha256
+        with pytest.raises(InputError, match="already exists"):
+            fit()
+        if ended:
+            break
+    assert number > 2 * step
+    assert {one.name for one in service.folder.iterdir()} == {
+        *("key", "ledger", "ledger.seal", "model.privtraj", "out", "people"),
+    }
+    with pytest.raises(InputError, match="20 of 20 people are in an earlier batch"):  # another fit
+        Once(service.folder / "b.privtraj", service.stream.ledger).write(
+            "a" * 64, False, lambda ledger: service.made(0, ledger, returning="refuse")
+        )
+    assert len(list(service.folder.iterdir())) == 6  # a refusal leaves nothing
+
+
 # The command ----------------------------------------------------------------------------------
 
 
@@ -210,34 +239,63 @@ def test_every_file_is_taken_once_and_a_bad_one_holds_up_nobody(tmp_path, capsys
     assert json.loads(capsys.readouterr().out)["released"] == []
 
 
-KILLS = int(os.environ.get("PRIVTRAJ_KILLS", "6"))  # `make kills` asks for more
+KILLS = int(os.environ.get("PRIVTRAJ_KILLS", "6")) // 2  # `make kills` asks for more
+
+
+def killed_until_it_ends(words, rng, done):
+    """Run the command again and again, each time with a SIGKILL at a random moment, until it ends
+    before one; how many kills there were. After so many in all there are no more."""
+    while True:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "privtraj", *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            _, said = process.communicate(timeout=rng.uniform(1, 7) if done < KILLS else None)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            done += 1
+            continue
+        finished = b"already exists" in said  # killed between the release and the last word
+        assert process.returncode == 0 or finished, said
+        return done
 
 
 @pytest.mark.thorough
-def test_kills_of_the_command_at_random_moments(tmp_path):
-    """SIGKILL to `privtraj watch`: every restart goes on, each batch is spent once."""
-    rng, done = random.Random(0), 0
+@pytest.mark.parametrize("name", ["watch", "extend"])
+def test_kills_of_the_command_at_random_moments(name, tmp_path, capsys):
+    """SIGKILL to `privtraj watch`, or to a fit and two `privtraj extend`: every restart goes on,
+    each batch is spent once."""
+    rng, done, streams = random.Random(name), 0, 0
     while done < KILLS:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))  # the last one may have seen no kill
         incoming(folder / "in", 3)
         (folder / "out").mkdir()
         new_key(folder / "key")
-        code = None
-        while code != 0:
-            process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "privtraj", *command(folder)],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            try:
-                code = process.wait(rng.uniform(1, 7) if done < KILLS else None)
-                assert code == 0
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                done += 1
+        if name == "watch":
+            done = killed_until_it_ends(command(folder), rng, done)
+            models = [one / MODEL for one in sorted((folder / "out").iterdir())]
+        else:
+            models = [folder / f"{k}.privtraj" for k in range(3)]
+            for k, out in enumerate(models):
+                files = ["--ledger", "l", "--people", "p", "--people-key", "key"]
+                words = [w if k % 2 == 0 else str(folder / w) for k, w in enumerate(files)]
+                words += ["--returning", "skip", "--person", "id", "--out", str(out)]
+                words += ["--time-range", str(k), str(k + 1), "--cap-epsilon", "1", "--json"]
+                words += ["--cap-delta", "1e-3"]
+                data = str(folder / "in" / f"{k}.csv")
+                if k == 0:
+                    words += ["--time", "t", "--feature", "x", "0", "1", "--cells", "2", "--yes"]
+                    words = ["fit", data, "--epsilon", "1", "--delta", "1e-5", *words]
+                else:
+                    words = ["extend", str(models[k - 1]), data, *words]
+                done = killed_until_it_ends(words, rng, done)
+        streams += 1
         summary = LedgerFile(folder / "l").summary()
         assert [group["epsilon"] for group in summary["groups"]] == [1.0, 1.0, 1.0]
-        models = [pt.load(one / MODEL).sha256 for one in sorted((folder / "out").iterdir())]
-        assert models == [one["model"] for one in summary["entries"]]
+        assert [pt.load(one).sha256 for one in models] == [e["model"] for e in summary["entries"]]
         assert People.open(folder / "p", folder / "key").summary()["people"] == 185
+    with capsys.disabled():
+        print(f" {name}: {done} kills, {streams} streams of three batches; ", end="")

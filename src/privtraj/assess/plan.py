@@ -23,8 +23,10 @@ from privtraj.base.errors import Arg, InputError, about, aligned, is_whole, shor
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.metrics.people import MOST_TOLD
+from privtraj.privacy.accounting import bisect, epsilon_at
 from privtraj.privacy.certificate import LARGE_EPSILON, chance_right, shows, weaknesses
-from privtraj.privacy.events import Adjacency, Person, check_budget
+from privtraj.privacy.events import Adjacency, Opaque, Person, check_budget
+from privtraj.privacy.ledger import up
 from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe, check_hides_counts
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
@@ -427,6 +429,81 @@ def _check(question: Question) -> None:
     TrajectorySynthesizer.of(question.recipe).check()
 
 
+# Batch after batch ------------------------------------------------------------------------------
+
+PERIODS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25}
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Batches of new people over years: what each of them buys, and what a person pays.
+
+    each: one batch by itself.  whole: one fit of all, which a model that grows can reach at best.
+    paid: {in how many batches: (epsilon, delta)}, composed exactly.
+    """
+
+    every: str
+    each: Forecast | MixedForecast
+    whole: Forecast | MixedForecast
+    paid: dict[int, tuple[float, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        paid = {str(k): dict(zip(_BUDGET, each, strict=False)) for k, each in self.paid.items()}
+        both = {"each": self.each.to_dict(), "whole": self.whole.to_dict()}
+        return {"every": self.every, "batches": max(self.paid), "paid": paid, **both}
+
+    def __str__(self) -> str:
+        epsilon, delta = self.paid[1]
+        lines = [
+            f"A batch of {self.each.question.people:,} people every {self.every}, {max(self.paid)} "
+            f"in all: epsilon {up(epsilon)} and delta {up(delta, digits=2)} for each."
+        ]
+        if isinstance(self.each, Forecast) and isinstance(self.whole, Forecast):
+            lines.append(
+                f"One batch by itself buys a result worth {self.each.expected} per time; one fit "
+                f"of all of them would be worth {self.whole.expected}, which a model that extend "
+                "grows can reach at best."
+            )
+        for often, paid in self.paid.items():
+            who = "one batch" if often == 1 else f"{often} batches"
+            lines.append(f"Whoever is in {who} has epsilon {up(paid[0])}, delta {up(paid[1], 2)}.")
+        return "\n".join(map(_wrapped, lines)) + f"\n\n{self.each}"
+
+
+def horizon(
+    people: int,
+    every: str,
+    batches: int,
+    *,
+    days: float = 365.25,
+    most: int | None = None,
+    budget: float | None = None,
+    **asked: Any,
+) -> Horizon:
+    """What batches of so many people each buy, one every day, week, month, quarter or year.
+
+    days, most: people may be in at most so many batches that so many days touch, by default in all
+    of them.  budget: epsilon that these cost together at delta; each then has an equal part of it,
+    as exact composition allows, instead of `epsilon` and `delta`.  asked: as `plan` takes it.
+    """
+    often = min(most or batches, 1 + math.ceil(days / PERIODS[every] - 1e-9), batches)
+    relation: Adjacency = asked.get("adjacency", "add-remove")
+    epsilon, delta = asked.get("epsilon", 1.0), asked.get("delta", 1e-5)
+
+    def together(each: float, times: int) -> float:
+        return epsilon_at(
+            [(Opaque(each, delta, "a batch", relation), times)], times * delta, relation
+        )
+
+    if budget is not None:
+        check_budget(budget, delta)
+        delta /= often
+        epsilon = bisect(lambda each: together(each, often) <= budget, budget / often, budget, 1e-6)
+    paid = {k: (together(epsilon, k), k * delta) for k in sorted({1, often, batches})}
+    asked |= {"epsilon": epsilon, "delta": delta}
+    return Horizon(every, plan(people, **asked), plan(people * batches, **asked), paid)
+
+
 # By simulation --------------------------------------------------------------------------------
 
 
@@ -544,7 +621,8 @@ def price(
 
     Kept at random, a person is one record and moves a sum by c. With up to g records in different
     bins a person moves it by sqrt(g) c, by g c where they may be together in a bin; and counts by
-    g, or a little less where delta helps. But the sums then hold all records: with r of them per
+    g, or a little less where delta helps, but by 1 where they may be together, as people are
+    counted then. But the sums then hold all records: with r of them per
     person on average, noise per record is price / r times that of one at random, so paying for all
     is better where r > price.
     """

@@ -56,6 +56,7 @@ from privtraj.privacy.guard import (
     Table,
     Tables,
     cell_of,
+    parts_of,
 )
 from privtraj.privacy.pairs import LagTable
 from privtraj.privacy.sums import VectorSums
@@ -98,6 +99,9 @@ class Transcript:
             scale = release.noise.scale
             units = [scale / copies for copies in question.multipliers(scale)]
         others, without, present = (added_by(one, question, shape) for one in self.worlds)
+        if isinstance(question, CellCounts) and shape.person.weight:  # records of one count as one
+            for person, (block,) in zip([*self.worlds][1:], (without, present), strict=True):
+                block /= max(1, int(person.copies.sum()))
         if isinstance(question, LagTable):  # the others have one record each, and so no pair
             others = [np.zeros(answer.shape)]
         answers = answer if isinstance(answer, list) else [answer]
@@ -325,9 +329,11 @@ def standardised(noise: Floats, stated: Event, rng: np.random.Generator) -> Floa
     and for x > 0 the mirror image: no tail is too far out for a float.
     """
     if isinstance(stated, LaplaceCounts):
-        a = math.exp(-stated.epsilon)
+        parts = 1 if np.array_equal(noise, np.rint(noise)) else parts_of(stated.epsilon)
+        epsilon, noise = stated.epsilon / parts, noise * parts  # of whole numbers
+        a = math.exp(-epsilon)
         log_below = np.log(a + rng.random(noise.shape) * (1 - a)) - math.log1p(a)
-        z: Floats = ndtri_exp(log_below - stated.epsilon * np.abs(noise))
+        z: Floats = ndtri_exp(log_below - epsilon * np.abs(noise))
         return np.where(noise > 0, -z, z)
     if isinstance(stated, GaussianSum) and stated.rate == 1:
         return noise / stated.noise_multiplier

@@ -9,6 +9,7 @@ import os
 import secrets
 import stat
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -54,6 +55,16 @@ def atomic_path(path: str | os.PathLike[str], force: bool = False) -> Iterator[P
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def flush_folder(folder: Path) -> None:
+    """Names of files are on the disk when this returns, where a system can tell."""
+    if sys.platform != "win32":  # which has no such call
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def check_writable(path: Path, force: bool) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import shlex
 from argparse import SUPPRESS
+from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base.errors import InputError
@@ -47,16 +49,20 @@ _OLD = [
 ]
 
 
-def settled(args: argparse.Namespace) -> argparse.Namespace:
-    """What is given on the command line, else in the configuration, else by default."""
+def settled(args: argparse.Namespace, only: Collection[str] = OPTIONS) -> argparse.Namespace:
+    """What is given on the command line, else in the configuration, else by default.
+
+    only: of the choices of a fit, those that the command has.
+    """
     given = {name: value for name, value in vars(args).items() if value is not None}
     decided = set(given)
     if {"bins", "bin_times"} <= decided:
         raise InputError("--bins and --bin-times exclude each other: give one of them")
     if decided & {"bins", "bin_times"}:  # one stands for the other
         decided |= {"bins", "bin_times"}
-    loaded = {} if args.config is None else config.load(args.config, but=decided)
-    defaults = {name: option.default for name, option in OPTIONS.items()}
+    others = OPTIONS.keys() - set(only)
+    loaded = {} if args.config is None else config.load(args.config, but=decided | others)
+    defaults = {name: option.default for name, option in OPTIONS.items() if name in only}
     chosen = config.plain(vars(args) | defaults | loaded | given)
     return argparse.Namespace(**shared.spread(chosen))
 
@@ -95,12 +101,10 @@ def fit(args: argparse.Namespace, console: Console) -> int:
     found = () if args.yes else tuple(map(str, doubts(model)))
     for doubt in found:
         console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
-    text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
+    text = _written(args, console, model)
     if groups:
         kept = "\n  ".join(["Values of categories, by the noise:", *sentences(groups)])
         text = f"{kept}\n\n{text}"
-    if (ledger := ledger_of(args)) is not None:
-        text += f"\n\n{ledger.describe()}"
     out = shlex.quote(str(args.out))
     text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
     values |= {"groups": [asdict(one) for one in groups], "doubts": list(found)}
@@ -124,32 +128,50 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 
         devices = f"{jax.device_count()} {jax.devices()[0].device_kind}"
         console.note(f"{measure.name} are computed on {devices}")
-    if args.ledger is not None:
-        console.remains = ", but what was reserved in the ledger counts"
-    file, people, show = ledger_of(args), people_of(args), console.progress("fitting")
-    known = {"new_people": args.new_people, "people": people, "declared": declared_of(args)}
-    model = synthesizer.fit(snapshots, ledger=file, progress=show, **known)
-    if people is not None and people.seen:
-        console.note(people.seen)
-    # The budget is spent now: the model goes to disk before anything else can fail.
-    model.save(args.out, force=args.force, not_private=args.not_private)
-    values = {
-        "model": console.wrote(args.out),
-        "certificate": model.certificate.to_dict(),
-        "warnings": model.certificate.warnings,
-        "settings": model.settings,
-        "diagnostics": model.diagnostics,
-    }
-    if args.certificate is not None:
-        text = model.certificate.to_json() + "\n"
-        values["certificate_file"] = console.write(text, args.certificate, args.force)
+    show = console.progress("fitting")
+    known = {"new_people": args.new_people, "declared": declared_of(args), "progress": show}
+    make = partial(synthesizer.fit, snapshots, **known)
+    model, values = _saved(args, console, snapshots._digest.hex(), make)
+    values |= {name: getattr(model, name) for name in ("settings", "diagnostics")}
+    values["warnings"] = model.certificate.warnings
     if args.write_config is not None:
         text = config.text(vars(args), args.write_config)
         values["config"] = console.write(text, args.write_config, args.force)
         shared.note_left_out(args.data, args.write_config, "on the command line", console)
-    if (ledger := ledger_of(args)) is not None:
+    return model, values
+
+
+def _saved(
+    args: argparse.Namespace, console: Console, content: str, make: Callable[..., TrajectoryModel]
+) -> tuple[TrajectoryModel, dict[str, Any]]:
+    """The model that make(ledger=, people=) gives for records of this content, saved with its
+    certificate; and what to say about it. With a ledger, what a kill has left is finished."""
+    ledger, people = ledger_of(args), people_of(args)
+    if ledger is None:
+        model = make()
+        model.save(args.out, force=args.force, not_private=args.not_private)
+    else:
+        from privtraj.stream.watch import Once
+
+        console.remains = ", but what was reserved in the ledger counts: the same command goes on"
+        once = Once(args.out, ledger)
+        model = once.write(content, args.force, lambda file: make(ledger=file, people=people))
+    if people is not None and people.seen:
+        console.note(people.seen)
+    values = {"model": console.wrote(args.out), "certificate": model.certificate.to_dict()}
+    if args.certificate is not None:
+        text = model.certificate.to_json() + "\n"
+        values["certificate_file"] = console.write(text, args.certificate, args.force)
+    if ledger is not None:
         values["ledger"] = ledger.summary()
     return model, values
+
+
+def _written(args: argparse.Namespace, console: Console, model: TrajectoryModel) -> str:
+    """Certificate, files and ledger in words."""
+    text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
+    ledger = ledger_of(args)
+    return text if ledger is None else f"{text}\n\n{ledger.describe()}"
 
 
 # fmt: off
@@ -189,14 +211,8 @@ def extend(args: argparse.Namespace, console: Console) -> None:
           --time-range 2024-02-01 2024-03-01 --ledger clinic.ledger --new-people \\
           --out february.privtraj
     """
-    given = {name: value for name, value in vars(args).items() if value is not None}
-    others = OPTIONS.keys() - set(_KEPT)
-    loaded = {} if args.config is None else config.load(args.config, but=set(given) | others)
-    defaults = {
-        name: option.default for name, option in OPTIONS.items() if name in (*_KEPT, *vars(args))
-    }
-    known = {**vars(args), **defaults, "past": "keep", **loaded, **given}
-    args = argparse.Namespace(**config.plain(known))
+    args.past = args.past or "keep"
+    args = settled(args, _KEPT)
     console.quiet, console.json = bool(args.quiet), bool(args.json)
     shared.require(vars(args), MODEL, "data", "out")
     if args.time_range is None and args.bin_times is None:
@@ -207,7 +223,7 @@ def extend(args: argparse.Namespace, console: Console) -> None:
     writes = {"out": (".privtraj",), "certificate": (".json",)}
     reads = ("model", "data", "ledger", "config", "people", "people_key")
     shared.check_files(args, *reads, **writes)
-    ledger, people = ledger_of(args), people_of(args)
+    ledger_of(args), people_of(args)  # which refuse what does not go together
     model = shared.load_model(args.model, "extended model", console)
     from privtraj.stream.extend import snapshots_of
 
@@ -215,23 +231,11 @@ def extend(args: argparse.Namespace, console: Console) -> None:
     reading = {name: getattr(args, name) for name in _READ if getattr(args, name) is not None}
     when = {"time_range": args.time_range, "bins": bins}
     snapshots = snapshots_of(model, args.data, **when, **reading)
-    if ledger is not None:
-        console.remains = ", but what was reserved in the ledger counts"
     named = ("past", "new_people", "epsilon", "delta", "seed")
-    how = {"ledger": ledger, "people": people, **{name: getattr(args, name) for name in named}}
-    grown = model.extend(snapshots, declared=declared_of(args) or None, **how)
-    if people is not None and people.seen:
-        console.note(people.seen)
-    grown.save(args.out, force=args.force, not_private=args.not_private)
-    values: dict[str, Any] = {"command": "extend", "model": console.wrote(args.out)}
-    if args.certificate is not None:
-        text = grown.certificate.to_json() + "\n"
-        values["certificate_file"] = console.write(text, args.certificate, args.force)
-    text = "\n  ".join([f"{grown.certificate}\n\nWritten:", *map(str, console.written)])
-    if ledger is not None:
-        values["ledger"] = ledger.summary()
-        text += f"\n\n{ledger.describe()}"
-    console.result({**values, "certificate": grown.certificate.to_dict()}, text)
+    how = {name: getattr(args, name) for name in named} | {"declared": declared_of(args) or None}
+    content = f"{snapshots._digest.hex()} after {model.sha256}"
+    grown, values = _saved(args, console, content, partial(model.extend, snapshots, **how))
+    console.result({"command": "extend", **values}, _written(args, console, grown))
 
 
 # Before anything is spent ---------------------------------------------------------------------
@@ -252,11 +256,11 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
             "--seed makes the noise predictable, and the model not private: leave it out, or add "
             "--not-private to write the model all the same, for research"
         )
-    capped = (args.cap_epsilon, args.cap_delta, args.ledger_code, args.new_people or None)
-    if args.ledger is None and capped != (None,) * 4:
+    capped = (args.cap_epsilon, args.cap_delta, args.ledger_code, args.window_days)
+    if args.ledger is None and (capped != (None,) * 4 or args.new_people):
         raise InputError(
-            "--cap-epsilon, --cap-delta, --ledger-code and --new-people need --ledger FILE: name "
-            "the file in which the fits add up"
+            "--cap-epsilon, --cap-delta, --window-days, --ledger-code and --new-people need "
+            "--ledger FILE: name the file in which the fits add up"
         )
     if args.ledger is not None and args.seed is not None:
         raise InputError(
@@ -348,10 +352,16 @@ def note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: 
             most = min(most, args.bins or len(args.bin_times or []) or most)
         budget = {"epsilon": args.epsilon, "delta": args.delta, "adjacency": args.adjacency}
         ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
-        console.note(
-            f"up to {most} records of a person need {ratio} times the noise of one ({measure}): if "
-            f"people have fewer than {ratio} records on average, --one-per-person random is better"
+        said = (
+            "people are counted, their records in equal parts, beside a share of epsilon for how "
         )
+        said += "they persist: --persistence off leaves it to where people are"
+        if ratio != "1":
+            said = (
+                f"up to {most} records each need {ratio} times the noise of one ({measure}), so "
+                "--one-per-person random is better if people have fewer than that on average"
+            )
+        console.note(said)
     if args.person is None:
         console.note(
             "without --person every row is taken to be a different person, and the guarantee holds "

@@ -213,6 +213,9 @@ LEDGER = (
     Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", about=
            "most that everything in the ledger may spend together"),
     Option("cap_delta", NUMBER, example=1e-4, about="the same for delta"),
+    Option("window_days", NUMBER, example=30.0, otherwise="as recorded last", about=
+           "the cap is for what records of a person within any so many days pay for, instead of "
+           "all of them"),
     Option("ledger_code", TEXT, example="5-0123456789abcdef", metavar="CODE", about=
            "code that an earlier fit printed, from which the ledger must go on"),
     Option("new_people", BOOLEAN, default=False, about=
@@ -227,7 +230,8 @@ LEDGER = (
            "people of earlier batches: refuse the table, leave out their records (skip), or let "
            "them pay for each batch that they are in"),
     Option("most_batches", whole(1), default=1, about=
-           "with --returning pay: in how many batches a person may be; public"),
+           "with --returning pay: in how many batches, or batches of a window, a person may be; "
+           "public"),
 )
 _OUTPUT = (
     Option("out", FILE, example="model.privtraj", about="the model, named .privtraj",

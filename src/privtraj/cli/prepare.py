@@ -22,11 +22,11 @@ from types import MappingProxyType
 from typing import Any
 
 from privtraj import recipe
-from privtraj.base.errors import aligned
+from privtraj.base.errors import InputError, aligned
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
 from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, budget, changed, writing
-from privtraj.recipe import BOOLEAN, Option, whole
+from privtraj.recipe import BOOLEAN, NUMBER, TEXT, Option, one_of, whole
 
 # A configuration to fill in -------------------------------------------------------------------
 
@@ -61,6 +61,8 @@ def init(args: argparse.Namespace, console: Console) -> None:
         console.note(note)
     shared.note_left_out(args.data, args.out, "to fit on the command line", console)
     forms = found.forms if found else {}
+    if found and found.constant:
+        known["constant"] = [[name, "<value>"] for name in found.constant]
     console.write(template(columns, known, args.out, forms), args.out, args.force)
     values: dict[str, Any] = {"config": str(args.out), "columns": dict(columns)}
     shown = ""
@@ -89,7 +91,8 @@ def template(
     """
     from privtraj.data.arrow import unit_of
 
-    roles = guess_roles(columns)
+    alike = [name for name, _ in known.get("constant", ())]
+    roles = guess_roles([one for one in columns if one[0] not in alike])
     head = [
         f"Every public choice of a fit. Fill in what is in <angle brackets>, check what is guessed "
         f"from names, remove the columns that are not wanted, then run: privtraj fit --config "
@@ -104,6 +107,7 @@ def template(
     forms = {name: forms[name] for name in (*roles.features, *roles.kinds) if name in forms}
     kinds = {name: "number" for name in roles.features if name in forms} | roles.kinds
     guesses = {roles.time: "time?", roles.person: "person?"}
+    guesses |= dict.fromkeys(alike, "constant?")
     guesses |= {
         name: " ".join(f"{w}?" for w in (k, *forms.get(name, {}))) for name, k in kinds.items()
     }
@@ -264,6 +268,14 @@ _DATA = (
     Option("config", FILE,
            "file of 'privtraj init': features, budget and settings are taken from it"),
 )
+_BATCHES = (
+    Option("every", one_of("day", "week", "month", "quarter", "year"),
+           "plan a batch of --people so often, instead of one fit"),
+    Option("for", TEXT, "for how long: 3y, 18m, 8w or 90d", metavar="TIME"),
+    Option("budget", NUMBER, "epsilon of all batches of a year, or of --window-days, together, at "
+           "delta", otherwise="--epsilon for each"),
+    *(changed(name, otherwise="") for name in ("window_days", "most_batches")),
+)
 _PRIVACY = (
     *budget(), OPTIONS["adjacency"], OPTIONS["measure"],
     Option("public_counts", BOOLEAN,
@@ -278,6 +290,7 @@ _OUTPUT = (
 
 @shared.command(
     Group("data", _DATA, "what is public about them"),
+    Group("batches", _BATCHES, "of people who come later"),
     Group("privacy", _PRIVACY),
     Group("output", _OUTPUT),
     configured=True,
@@ -290,6 +303,7 @@ def plan(args: argparse.Namespace, console: Console) -> None:
       privtraj plan --people 6000 --config fit.toml
       privtraj plan --people 6000 --features 2 --column sex category values=F,M fixed \\
           --column smoker boolean --epsilon 1 --delta 1e-5
+      privtraj plan --people 300 --features 2 --every month --for 3y --budget 2
     """
     asked = _asked(args)
     from privtraj.assess import plan as plans
@@ -299,8 +313,20 @@ def plan(args: argparse.Namespace, console: Console) -> None:
         shared.keep_compiled()
         return console.progress("simulating")
 
-    kept = not args.no_cache
-    forecast = plans.plan(**asked, keep=kept, progress=lambda done, total: bar()(done, total))
+    asked |= {"keep": not args.no_cache, "progress": lambda done, total: bar()(done, total)}
+    later = {"days": args.window_days, "most": args.most_batches, "budget": args.budget}
+    if args.every is None:
+        if getattr(args, "for") or any(later.values()):
+            raise InputError("--for, --budget, --window-days and --most-batches go with --every")
+        forecast: Any = plans.plan(**asked)
+    else:
+        typed = re.fullmatch("([1-9][0-9]{0,2})([dwmy])", getattr(args, "for") or "")
+        if typed is None:
+            raise InputError("--every needs --for TIME, such as 3y, 18m, 8w or 90d")
+        unit = {"d": "day", "w": "week", "m": "month", "y": "year"}[typed[2]]
+        batches = round(int(typed[1]) * plans.PERIODS[unit] / plans.PERIODS[args.every])
+        later = {name: value for name, value in later.items() if value is not None}
+        forecast = plans.horizon(every=args.every, batches=max(batches, 1), **later, **asked)
     console.result({"command": "plan", **forecast.to_dict()}, str(forecast))
 
 

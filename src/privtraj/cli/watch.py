@@ -38,15 +38,21 @@ _PEOPLE = Option("people", FILE, "file of people that fits have kept", metavar="
 @shared.command(
     _PEOPLE,
     Option("new_key", FILE, "instead: make a secret key for such a file"),
-    OPTIONS["json"],
-    usage="privtraj people PEOPLE, or privtraj people --new-key FILE",
+    Option("withdraw", FILE, "identifiers, one a line, of people who have withdrawn their consent"),
+    *(OPTIONS[name] for name in ("people_key", "ledger", "json")),
+    usage="privtraj people PEOPLE [options], or privtraj people --new-key FILE",
 )
 def people(args: argparse.Namespace, console: Console) -> None:
-    """Make the key for a file of people, or show how many such a file knows, for your eyes only.
+    """Make the key for a file of people, show how many such a file knows, or withdraw some.
 
     examples:
       privtraj people --new-key clinic.key
       privtraj people clinic.people
+      privtraj people clinic.people --people-key clinic.key --ledger clinic.ledger \\
+          --withdraw gone.txt
+
+    What was released of somebody who withdraws stays, with its guarantee, and what was spent stays
+    spent; every batch that begins later, or revises the past, leaves their records out.
     """
     from privtraj.stream.people import People, new_key
 
@@ -56,6 +62,24 @@ def people(args: argparse.Namespace, console: Console) -> None:
         new_key(args.new_key)
         text = f"Written: {args.new_key}\nKeep it secret, and with the ledger: nothing replaces it"
         console.result({"command": "people", "key": console.wrote(args.new_key)}, text)
+        return
+    if args.withdraw is not None:
+        if args.people_key is None or args.ledger is None:
+            raise InputError("--withdraw needs --people-key FILE and --ledger FILE, as a fit has")
+        try:
+            ids = args.withdraw.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            raise InputError(f"'{args.withdraw}' cannot be read: give a text file of ids") from None
+        from privtraj.privacy.ledger_file import LedgerFile
+
+        file = People.open(args.people, args.people_key)
+        done = file.withdraw([one for one in ids if one.strip()], LedgerFile(args.ledger))
+        text = (
+            f"{done['withdrawn']} people are left out of every batch that begins from now on; "
+            f"{done['in_what_was_released']} of them are in what was\nreleased, which cannot be "
+            "called back. These numbers are exact: they are for your eyes only"
+        )
+        console.result({"command": "people", **done}, text)
         return
     known = People(args.people, b"").summary()
     text = (

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b, sha256
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -201,7 +202,7 @@ def written(ids: pa.Array) -> list[bytes]:
     def text(value: Any) -> bytes:
         if isinstance(value, bytes):
             return value
-        if isinstance(value, float | Decimal) and value == int(value):
+        if isinstance(value, float | Decimal) and isfinite(value) and value == int(value):
             value = int(value)
         if isinstance(value, Decimal):
             value = f"{value.normalize():f}"

@@ -288,7 +288,8 @@ _KNOWN = ("duckdb", "postgres", "pyspark")  # to compare texts and days as it is
 
 
 def _checked(remote: RemoteTable, public: PublicInputs) -> records.FaultCount:
-    """Records without what they must have, after all checks of values, in one pass."""
+    """Records without what they must have, after all checks of values: one pass, and one for each
+    fault that there is."""
     table, called = remote.table, {"t": public.time_name}
     rules: list[tuple[str, list[str], Callable[[Any], Any]]] = []
     for k, column in enumerate(public.asked):
@@ -298,13 +299,14 @@ def _checked(remote: RemoteTable, public: PublicInputs) -> records.FaultCount:
         elif isinstance(column, Integer):
             rules.append(("broken", [f"y{k}"], _broken))
     rules += [("infinite", list(called), _infinite), ("missing", _required(public), _missing)]
-    counts = {"total": table.count()}
-    for k, (_, places, test) in enumerate(rules):
-        counts[f"{k}"] = table.count(where=_any(test, table, places))
-        counts |= {f"{k} {y}": table.count(where=test(table[y])) for y in places}
-    counted = _one(remote.with_table(table.aggregate(**counts)))
-    for k, (fault, places, _) in enumerate(rules):
-        where = [called[y] for y in places if counted[f"{k} {y}"]]
+    counts = {f"{k}": _any(test, table, places) for k, (_, places, test) in enumerate(rules)}
+    asking = {name: table.count(where=test) for name, test in counts.items()}
+    counted = _one(remote.with_table(table.aggregate(total=table.count(), **asking)))
+    for k, (fault, places, test) in enumerate(rules):
+        where: list[str] = []
+        if counted[f"{k}"]:  # which of them, in a pass that nobody needs whose records are whole
+            each = table.aggregate(**{y: table.count(where=test(table[y])) for y in places})
+            where = [called[y] for y, n in _one(remote.with_table(each)).items() if n]
         found = records.FaultCount(where, counted[f"{k}"], counted["total"])
         if fault != "missing" or public.missing == "refuse":
             records.check(fault, found)

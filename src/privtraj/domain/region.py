@@ -106,15 +106,17 @@ class Walkable:
 
     def distances(self, x: Floats, y: Floats) -> Floats:
         """Lengths (n, m) of the shortest ways from x (n, 2) to y (m, 2); inf if there is none."""
-        lengths = np.where(self.each_sees(x, y), np.linalg.norm(x[:, None] - y, axis=-1), np.inf)
+        from scipy.spatial.distance import cdist
+
+        lengths = np.where(self.each_sees(x, y), cdist(x, y), np.inf)
         if np.isfinite(lengths).all() or len(self.nodes) == 0:
             return lengths
         from_x, from_y = self.seen(x), self.seen(y)
-        rest = np.full((len(self.nodes), len(y)), np.inf)
-        table = self._table[0]
+        near, row = np.unique(from_x.nodes, return_inverse=True)
+        table, rest = self._table[0][near], np.full((len(near), len(y)), np.inf)
         for node, length in zip(from_y.nodes.T, from_y.lengths.T, strict=True):
             np.minimum(rest, table[:, node] + length, out=rest)
-        for node, length in zip(from_x.nodes.T, from_x.lengths.T, strict=True):
+        for node, length in zip(row.reshape(from_x.nodes.shape).T, from_x.lengths.T, strict=True):
             np.minimum(lengths, length[:, None] + rest[node], out=lengths)
         return lengths
 
@@ -260,17 +262,38 @@ class Area(Walkable):
         return asked(shapely.contains_properly, self._shape, lines) | same
 
     def each_sees(self, x: Floats, y: Floats) -> Mask:
-        """Where corners are many, of those alone that are near: to others nodes lead as well."""
-        sees = np.linalg.norm(x[:, None] - y, axis=-1) <= _NEAR * self._radius
-        i, j = np.nonzero(sees)
-        sees[i, j] = self.sees(x[i], y[j])
+        """Where corners are many, of those alone that are near: to others nodes lead as well.
+
+        Else nobody sees through a wall from p to q if x and y are on two sides of its line, and p
+        and q on two sides of theirs: (y - x) x (p - x) = x x y + y x p - x x p tells on which.
+        """
+        if np.isfinite(self._radius):
+            from scipy.spatial.distance import cdist
+
+            sees = cdist(x, y) <= _NEAR * self._radius
+            i, j = np.nonzero(sees)
+            sees[i, j] = self.sees(x[i], y[j])
+            return sees
+        sees, turn = np.ones((len(x), len(y)), bool), _cross(x[:, None], y)
+        for wall in self._walls.reshape(-1, 2, 2):
+            left_x, left_y = (_cross(wall[1] - wall[0], z - wall[0]) > 0 for z in (x, y))
+            for a, b in ((left_x, ~left_y), (~left_x, left_y)):
+                if a.any() and b.any():
+                    here = np.ix_(a, b)
+                    p, q = (turn[here] + _cross(y[b], e) - _cross(x[a], e)[:, None] for e in wall)
+                    sees[here] &= (p > 0) == (q > 0)
         return sees
 
     def seen(self, places: Floats) -> Seen:
         """Among the nearest corners and the nearest other nodes; all nodes if none of these."""
-        from scipy.spatial import cKDTree
+        from scipy.spatial import cKDTree, distance
 
-        near, ends = [np.zeros((len(places), 0), np.int64)], (0, self._turns, len(self.nodes))
+        if np.isinf(self._radius):  # few: the nearest of all that are seen
+            sees = self.each_sees(places, self.nodes)
+            lengths = np.where(sees, distance.cdist(places, self.nodes), np.inf)
+            nodes = np.argsort(lengths, axis=1)[:, : _SEEN[0]]
+            return Seen(nodes, np.take_along_axis(lengths, nodes, axis=1))
+        near, ends = [], (0, self._turns, len(self.nodes))
         for first, last, most in zip(ends[:2], ends[1:], _SEEN, strict=True):
             if first < last:
                 most = min(most, last - first)

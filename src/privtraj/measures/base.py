@@ -186,11 +186,12 @@ def reference_of(recipe: Recipe) -> Reference:
 def counts_event(budget: Recipe | Ledger, share: float, what: str, person: Person) -> LaplaceCounts:
     """Counts that cost this share of epsilon together, within the range of the noise.
 
-    A person moves counts by 1 for each record if added or removed, and by 2 if replaced.
+    A person moves counts by 1 for each record if added or removed, and by 2 if replaced; by as much
+    as one record does where these may be together.
     """
-    moves = LaplaceCounts(1.0, "", records=person.records).sensitivity(budget.adjacency)
+    moves = LaplaceCounts(1.0, "", 0.0, *person, person.weight).sensitivity(budget.adjacency)
     epsilon = float(np.clip(share * budget.epsilon / moves, *noise.EPSILON_RANGE))
-    return LaplaceCounts(epsilon, what, 0.0, *person)
+    return LaplaceCounts(epsilon, what, 0.0, *person, person.weight)
 
 
 def planned_event(plan: BudgetPlan, what: str) -> Any:

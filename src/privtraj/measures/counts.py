@@ -119,7 +119,7 @@ class Counts(Numbers):
         epsilon = calibrate_laplace(*budget, others=others, person=person)
         if epsilon == 0:
             return None
-        cells = LaplaceCounts(min(epsilon, EPSILON_RANGE[1]), CELLS, 0.0, *person)
+        cells = LaplaceCounts(min(epsilon, EPSILON_RANGE[1]), CELLS, 0.0, *person, person.weight)
         return Planned(cells, shared=True)
 
     def main_releases(self, steps: int) -> dict[str, int]:
@@ -141,6 +141,8 @@ class Counts(Numbers):
         counts = guard.ask(Release(CellCounts(side), Laplace(epsilon), CELLS))
 
         # all that follows is post-processing
+        if guard.shape.person.weight:  # noise of parts of a person, of the variance 2 / epsilon^2
+            epsilon = math.acosh(1 + epsilon**2 / 2)
         held = counts if plot is None else counts[:, plot.cells(side, d).ravel()]
         head = planned_event(task.plan, HEAD_COUNT)
         total, variance = people, 0.0
@@ -151,6 +153,8 @@ class Counts(Numbers):
             both = of_cells + of_head
             total = (people * of_cells + summed * of_head) / both
             variance = of_cells * of_head / both
+        elif guard.shape.person.weight:  # public are the numbers of records
+            total = shrunk_counts(held.sum(axis=1), held.shape[1] * laplace_variance(epsilon))
         made = self.clouds(counts, side, epsilon, total, view.windows, task)
         made.marginals.diagnostics["people_noise"] = math.sqrt(variance)
         if counts.size > MOST_REMEMBERED:

@@ -34,6 +34,7 @@ class Mixture(NamedTuple):
     bandwidth: jax.Array  # (...) sigma in the paper
 
 
+@jax.jit
 def mass_weight(mixture: Mixture) -> jax.Array:
     """kappa_mass(d) sigma (...), as a multiple of 2^-16: on the grid of the exact sums."""
     kappa_mass = (mixture.particles.shape[-1] / 2) ** KAPPA_MASS_EXPONENT

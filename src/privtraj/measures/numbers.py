@@ -67,7 +67,7 @@ from privtraj.measures.windows import (
     moments_of,
 )
 from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
-from privtraj.motion.reference import USUAL, declared
+from privtraj.motion.reference import USUAL, Inertia, declared
 from privtraj.privacy import noise
 from privtraj.privacy.events import Person
 from privtraj.privacy.guard import MAX_CELLS, Guard
@@ -180,7 +180,8 @@ class Numbers(Measure):
             if event.epsilon > noise.EPSILON_RANGE[0] or what == HEAD_COUNT:
                 first.append(event)  # a budget that is too small does without looks
         last = []
-        if recipe.persistence == "auto" and person.records > 1:
+        has_memory = isinstance(reference_of(recipe), Inertia)
+        if recipe.persistence == "auto" and has_memory and person.records > 1:
             asked = persistence_event(recipe.epsilon, recipe.adjacency, person, d)
             last = [] if asked is None else [asked]
         main = self.main(recipe, person, [*moments, *first, *last])

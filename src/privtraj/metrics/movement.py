@@ -58,10 +58,10 @@ def speeds(
     paths: Any, *, times: Any = None, bounds: Any = None, globe: Globe | None = None
 ) -> Floats:
     """Speeds |x_{i+1} - x_i| / (t_{i+1} - t_i) of all steps of all people, at most n (T - 1), per
-    unit of times, per second where these are dates; globe: as for `path_lengths`, in kilometres, so
-    that km/h are 3600 times those of dates."""
+    unit of times, per hour where these are dates; globe: as for `path_lengths`, in kilometres."""
     steps = _step_lengths(paths, bounds, globe)
-    found = steps / np.diff(reading_times(times, steps.shape[1] + 1))
+    hours = 3600.0 if np.asarray(times).dtype.kind == "M" else 1.0
+    found = steps / (np.diff(reading_times(times, steps.shape[1] + 1)) / hours)
     return found[np.isfinite(found)]
 
 

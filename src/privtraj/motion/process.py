@@ -49,6 +49,7 @@ class Reference(ABC):
 
     kind: ClassVar[str]
     """Its name in files and on the command line."""
+    assumed: ClassVar[str] = "that they keep their place among the others, or forget it,"
 
     def within(self, scale: Scale) -> Reference:
         """The same process in the unit cube and the unit range of time."""

@@ -29,11 +29,21 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, check_range, check_whole
 from privtraj.base.space import from_unit
+from privtraj.motion.cycle import Cycle
 from privtraj.motion.diffusions import Brownian, OrnsteinUhlenbeck, add_bridge
 from privtraj.motion.memories import inertial, kept
 from privtraj.motion.process import Ends, Points, Reference, Scale, between, follow
 
-__all__ = ["Brownian", "Drift", "Inertia", "Learned", "OrnsteinUhlenbeck", "Reference", "Scale"]
+__all__ = [
+    "Brownian",
+    "Cycle",
+    "Drift",
+    "Inertia",
+    "Learned",
+    "OrnsteinUhlenbeck",
+    "Reference",
+    "Scale",
+]
 
 MOST_MEMORIES = 64
 STEPS = 32  # of Runge and Kutta's method over the range of time; a half turn errs by 1e-6
@@ -307,7 +317,8 @@ def fitted_field(paths: Floats, clock: Floats) -> Affine:
 AUTO, USUAL = "auto", Inertia(drift=Learned())
 """Unless somebody says: smooth paths of least action, along a drift that released people show."""
 KINDS: dict[str, type[Reference]] = {
-    process.kind: process for process in (Brownian, Inertia, OrnsteinUhlenbeck, Drift, Learned)
+    process.kind: process
+    for process in (Brownian, Inertia, OrnsteinUhlenbeck, Drift, Learned, Cycle)
 }
 _NAMES = ", ".join(KINDS)
 

@@ -56,6 +56,7 @@ from privtraj.privacy.events import (
     Event,
     GaussianSum,
     LaplaceCounts,
+    Person,
     check_adjacency,
 )
 from privtraj.privacy.guard import Guard
@@ -189,7 +190,8 @@ class PaperSynthesizer:
         person: dict[str, Any] = {"records": records, "together": together}
         released: list[tuple[Event, int]] = []
         if self.public_counts is None:
-            released.append((LaplaceCounts(self.count_epsilon, HEAD_COUNT, **person), 1))
+            counted = {"weight": Person(records, together).weight, **person}
+            released.append((LaplaceCounts(self.count_epsilon, HEAD_COUNT, **counted), 1))
         for part in self._warm_starts():
             released.append((replace(part.event(), **person), part.steps))
         for phase in self.phases:

@@ -40,29 +40,39 @@ mechanism on the people of branch b alone.
     branch loses anything. All of these ways are bounded, and the worst counts. (For Gaussian sums
     and Laplace counts, moving never costs more than replacing in the dearer of the two branches.)
 
+People who return.  A person may be in at most k branches (`most`), or in at most k of those that
+any w days touch (`days`); then the guarantee is about the records of one person within w days:
+neighbours are streams that differ by one person's records whose times are less than w days apart.
+A branch has people of its span [a, b] of time alone (times are clamped to it). So the differing
+records are in branches of one set T = {j : a_j < t + w, b_j >= t}, for some t; as t grows to the
+next end b_i in T it loses no branch, so that the sets of t = b_i are all that count (`together`).
+Given the past, all other branches have the same law in both worlds, and of T at most k lose
+anything: losses of any k add up, as above. With replace-one at most k branches had the person and
+at most k have: of each of them the way is replacing (both), removing or adding.
+
 So a guarantee has *ways* in which a person can matter, each an ordinary sequence of events, and
 what holds of all ways holds: delta is the largest over the ways at every epsilon. Ways that are no
 worse than another in every part are left out. The noise of other branches, and its slack, is drawn
 alike in both worlds, so it is no part of a way.
 
-That people are disjoint is the word of whoever makes the tree: nothing here can check it.
+That people are disjoint, or in at most k, is the word of whoever makes the tree: nothing here can
+check it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.base.errors import InputError
+from privtraj.base.errors import InputError, is_number, is_whole
 from privtraj.privacy import pld
 from privtraj.privacy.events import Adjacency, Event, SampledPair, check_adjacency, check_budget
 
@@ -78,6 +88,8 @@ PARALLEL = "parallel"  # the mechanism of an entry that has branches
 MOST_WAYS = 1000  # in which a person matters: more than any tree of months has
 MOST_ENTRIES = 1000  # of a ledger: more than any fit has kinds of releases
 DEEPEST = 8  # branches in branches
+
+MOST_STEPS = 200_000  # of choosing the branches of a person who returns
 
 _FEW_RUNGS, _MANY_RUNGS = 97, 513  # epsilons at which a whole curve is read
 
@@ -269,13 +281,12 @@ def _turning_point(total: Tally) -> float:
     """An epsilon on the grid up to which delta + (1 + e^epsilon) slack falls."""
     from scipy.optimize import minimize_scalar
 
-    high, lost = total._enough(), _distribution(replace(total, slack=0.0), COARSE).error
-    if (1 + math.exp(min(high, 700.0))) * total.slack < lost / 100:
+    lost = _distribution(replace(total, slack=0.0), COARSE).error
+    high = min(total._enough(), -math.log(total.slack), 700.0)  # where slack alone is a delta of 1
+    if (1 + math.exp(high)) * total.slack < lost / 100:
         return high  # beyond it delta does not fall by anything that counts, but slack grows
-    options = {"xatol": 1e-9 * high}
-    least = minimize_scalar(
-        total._at, args=(COARSE,), bounds=(0.0, high), method="bounded", options=options
-    )
+    how = {"bounds": (0.0, high), "method": "bounded", "options": {"xatol": 1e-9 * high}}
+    least = minimize_scalar(total._at, args=(COARSE,), **how)
     return float(least.x) * (1 - 1e-6)
 
 
@@ -429,9 +440,16 @@ class Sequential:
 
 @dataclass(frozen=True)
 class Parallel:
-    """Every branch is about people of its own: that is the word of whoever makes it."""
+    """Every branch is about people of its own, or nobody is in more than `most` of those that so
+    many `days` touch (None: in any of them): that is the word of whoever makes it.
+
+    spans: from when to when the people of each branch are, in days; none where days are all.
+    """
 
     branches: tuple[Guarantee, ...]
+    most: int | None = 1
+    days: float = math.inf
+    spans: tuple[tuple[float, float], ...] = ()
 
 
 Guarantee = tuple[Event, int] | Sequential | Parallel
@@ -506,16 +524,69 @@ def _ways(guarantee: Guarantee, adjacency: Adjacency) -> tuple[Tally, ...]:
                 here = _ways(tree, adjacency)
                 ways = _worst(one.beside(other) for one in ways for other in here)
             return ways
-        case Parallel(branches):
-            inside = [way for branch in branches for way in _ways(branch, adjacency)]
-            if adjacency == "replace-one" and len(branches) > 1:
-                once = _worst(way for one in branches for way in _ways(one, "add-remove"))
-                pairs = combinations_with_replacement(once, 2)
-                moved = [replace(one.beside(other), adjacency=adjacency) for one, other in pairs]
-                inside += moved
-            return _worst(inside or [Tally(adjacency)])
+        case Parallel(branches, most, days, spans):
+            uses: list[_Uses] = []
+            for branch in branches:  # who is in it once more, or once less; or both, replaced
+                once = tuple(replace(x, adjacency=adjacency) for x in _ways(branch, "add-remove"))
+                one: _Uses = (((1, 0), once),)
+                if adjacency == "replace-one":
+                    one = (((1, 1), _ways(branch, adjacency)), *one, ((0, 1), once))
+                uses.append(one)
+            sets = together(spans, days) if spans else [range(len(branches))]
+            each = dict.fromkeys(
+                tuple(sorted(map(uses.__getitem__, some), key=repr)) for some in sets
+            )
+            most = len(branches) if most is None else most
+            steps = MOST_STEPS // max(len(each), 1)
+            return _worst(way for some in each for way in _chosen(some, most, adjacency, steps))
         case event:
             return (Tally(adjacency).add(*event),)
+
+
+_Uses = tuple[tuple[tuple[int, int], tuple[Tally, ...]], ...]
+"""Of a branch: by how much each way to matter raises the numbers of branches that had a person, and
+that have."""
+
+
+def together(spans: Sequence[tuple[float, float]], days: float) -> list[frozenset[int]]:
+    """The largest sets of spans [a, b] that times less than so many days apart can be in."""
+    sets: list[frozenset[int]] = [frozenset()]
+    for end in sorted({b for _, b in spans}):  # one is part of another only if of the one before
+        here = frozenset(k for k, (a, b) in enumerate(spans) if a < end + days and b >= end)
+        sets += [here] if not here <= sets[-1] else []
+    return sets[1:]
+
+
+def _chosen(
+    branches: Sequence[_Uses], most: int, adjacency: Adjacency, steps: int
+) -> tuple[Tally, ...]:
+    """Ways of a person who is in at most so many of the branches.
+
+    Of equal branches more than a person can be in, before and after, make no difference. Who is
+    replaced, and in one branch at most, is in one before and after.
+    """
+    most = min(most, len(branches))
+    free = most == len(branches) > 1
+    kept: list[_Uses] = []
+    for one in branches:
+        if free or kept.count(one) < 2 * most:
+            kept.append(one)
+    states = 1 if free else (most + 1) ** (1 + (adjacency == "replace-one"))
+    if len(kept) * states > steps:
+        raise InputError("a guarantee has too many different branches to be computed")
+    reached: dict[tuple[int, int], tuple[Tally, ...]] = {(0, 0): (Tally(adjacency),)}
+    for one in kept:
+        after = dict(reached)
+        for (had, has), ways in reached.items():
+            for (less, more), costs in one:
+                state = (0, 0) if free else (had + less, has + more)
+                if max(state) <= most:
+                    sums = (way.beside(also) for way in ways for also in costs)
+                    after[state] = _worst((*after.get(state, ()), *sums))
+        reached = after
+    if adjacency == "replace-one" and most == 1:
+        return reached[1, 1]
+    return _worst(way for ways in reached.values() for way in ways)
 
 
 def _worst(ways: Iterable[Tally]) -> tuple[Tally, ...]:
@@ -530,12 +601,17 @@ def _worst(ways: Iterable[Tally]) -> tuple[Tally, ...]:
 
 
 def _covers(one: Tally, other: Tally) -> bool:
-    """Whether `one` tells at least as much in every part: its losses dominate."""
+    """Whether `one` tells at least as much in every part: its losses dominate. A randomised
+    response of less epsilon can be made from one of more."""
+
+    def responses(way: Tally, least: float) -> int:
+        return sum(times for epsilon, times in way.shifts if epsilon >= least)
+
     return (
         one.mu_squared >= other.mu_squared
         and one.revealed >= other.revealed
         and one.slack >= other.slack
-        and all(dict(one.shifts).get(epsilon, 0) >= n for epsilon, n in other.shifts)
+        and all(responses(one, e) >= responses(other, e) for e, _ in other.shifts)
         and all(dict(one.sampled).get(pair, 0) >= n for pair, n in other.sampled)
     )
 
@@ -543,7 +619,7 @@ def _covers(one: Tally, other: Tally) -> bool:
 def releases(guarantee: Guarantee) -> Iterator[tuple[Event, int]]:
     """All events, each with how often, in order."""
     match guarantee:
-        case Sequential(parts) | Parallel(parts):
+        case Sequential(parts) | Parallel(branches=parts):
             for part in parts:
                 yield from releases(part)
         case event:
@@ -564,8 +640,13 @@ def to_entries(guarantee: Guarantee, adjacency: Adjacency) -> tuple[dict[str, An
             ahead += part.parts[::-1]
         elif isinstance(part, Parallel):
             lists = [[*to_entries(branch, adjacency)] for branch in part.branches]
-            what = f"{len(lists)} groups of different people"
-            entries.append({"what": what, "times": 1, "mechanism": PARALLEL, "branches": lists})
+            what = f"{len(lists)} groups of {'different ' * (part.most == 1)}people"
+            entry = {"what": what, "times": 1, "mechanism": PARALLEL, "branches": lists}
+            if part.most != 1:
+                entry["most"] = part.most
+            if part.spans:
+                entry |= {"days": part.days, "spans": [list(span) for span in part.spans]}
+            entries.append(entry)
             last = None
         else:
             event, times = part[0].ideal(), part[1]
@@ -589,12 +670,22 @@ def from_entries(entries: Sequence[Any], slack: float = 0.0, depth: int = 0) -> 
         for entry in entries:
             if entry["mechanism"] == PARALLEL:
                 inside = (from_entries(branch, 0.0, depth + 1) for branch in entry["branches"])
-                parts.append(Parallel(tuple(inside)))
+                parts.append(_parallel(tuple(inside), entry))
             else:
                 parts.append((Event.from_dict(entry), entry["times"]))
         made = Sequential(tuple(parts), slack)
         if depth or sum(1 for _ in releases(made)) <= MOST_ENTRIES:
             return made
-    except (LookupError, TypeError, InputError):
+    except (LookupError, TypeError, ValueError):
         pass
     raise InputError("the certificate is damaged: its ledger cannot be read")
+
+
+def _parallel(branches: tuple[Guarantee, ...], entry: Mapping[str, Any]) -> Parallel:
+    most, days, given = entry.get("most", 1), entry.get("days", math.inf), entry.get("spans", [])
+    ends = [(a, b) for a, b in given if is_number(a) and is_number(b) and a <= b]
+    known = most is None or (is_whole(most) and most >= 1)
+    apart = len(branches) if "days" in entry else 0  # spans are there with days, and only then
+    if not (known and is_number(days) and days > 0 and len(given) == len(ends) == apart):
+        raise TypeError
+    return Parallel(branches, most, float(days), tuple((float(a), float(b)) for a, b in ends))

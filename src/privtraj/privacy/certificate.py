@@ -49,6 +49,7 @@ from privtraj.privacy.accounting import (
     is_modest,
     releases,
     to_entries,
+    together,
 )
 from privtraj.privacy.events import Adjacency, ChosenTimes, Event, GaussianSum, Opaque, is_line
 from privtraj.privacy.ledger import Ledger, down, up
@@ -70,7 +71,7 @@ NEW_PEOPLE = (
 )
 BATCHES = "batches"
 """Of a model that grew: of each when its people were recorded, when it was released, what it paid,
-and whether its people are new, and who says so."""
+in how many batches its people may be, and who says so (`batch`)."""
 BY_PERSON = "how many records a person has, by the column that says whose they are"
 COMPARED = {
     "exact": "identifiers exactly as written, so that blanks and capitals tell people apart",
@@ -147,11 +148,12 @@ def _is_public(value: Any) -> bool:
 
 def _is_batch(value: Any) -> bool:
     """As `batch` makes it."""
-    if not isinstance(value, dict) or value.keys() != batch("", "", 0.0, 0.0, None).keys():
+    if not isinstance(value, dict) or value.keys() != batch(("", ""), (0.0, 0.0)).keys():
         return False
     lines = (value[name] for name in ("from", "to", "released", "people"))
     amounts = _is_amount(value["epsilon"]) and _is_amount(value["delta"], below=1)
-    return all(map(is_line, lines)) and amounts and isinstance(value["new"], bool)
+    most = value["most"] is None or (is_whole(value["most"]) and value["most"] >= 0)
+    return all(map(is_line, lines)) and amounts and most and _is_amount_or_none(value["days"])
 
 
 def _is_sha256(value: Any) -> bool:
@@ -211,6 +213,11 @@ class Certificate:
     signature: Annotated[dict[str, str] | None, is_signature] = None
 
     @property
+    def budget(self) -> tuple[float, float]:
+        """(epsilon, delta) that were to be spent."""
+        return self.target_epsilon, self.delta
+
+    @property
     def mechanism(self) -> str:
         """The kinds of noise that were added, in words."""
         kinds: dict[str, None] = {}
@@ -236,7 +243,14 @@ class Certificate:
     @property
     def protected(self) -> str:
         """What the guarantee is about, in words."""
-        return PROTECTS[self.adjacency] + ", within their time bins" * self.counts_are_public
+        within = ", within their time bins" * self.counts_are_public
+        return f"{PROTECTS[self.adjacency]}{within}{self._by_days}"
+
+    @property
+    def _by_days(self) -> str:
+        """Which records of a person a guarantee is about that holds per window of time."""
+        days = stated_parallel(self.public_inputs.get(BATCHES, [])).days
+        return f", by records within any {days:g} days" if math.isfinite(days) else ""
 
     @property
     def not_protected(self) -> str | None:
@@ -269,7 +283,7 @@ class Certificate:
         if self.adjacency == "replace-one":
             beyond = ", beyond their time bins," * self.counts_are_public
             secret = f"what any one person's records say{beyond}"
-        return f"{secret} {shows(self.chance_right)} in what was released"
+        return f"{secret}{self._by_days} {shows(self.chance_right)} in what was released"
 
     @property
     def warnings(self) -> list[str]:
@@ -336,7 +350,7 @@ class Certificate:
         if self.private and self.noise == SEEDED_NOISE:
             raise InputError("the certificate was changed: its noise is not private, it says it is")
         batches = self.public_inputs.get(BATCHES, [])
-        if batches and _apart(guarantee) != sum(one["new"] for one in batches[1:]):
+        if batches and not _as_stated(guarantee, batches):
             raise InputError(
                 "the certificate was changed: it counts batches as of different people that it "
                 "does not say so of"
@@ -524,10 +538,13 @@ def certify_disjoint(
     That nobody is in two of them is the steward's word; the guarantee rests on it (`accounting`).
     Without that word, not `disjoint`, releases come one after the other, and budgets are added,
     which holds however the later ones were decided upon; the exact epsilon is at most their sum.
+    Where people may be in several, as the batches among the public inputs say, budgets of as many
+    are added, the largest that one window has, and epsilon is the exact one of as many.
 
     The slack that a certificate of several branches states is the largest over the ways in which a
     person matters: the largest of a branch, or twice that where a person may move from one branch
-    to another. So each of its branches has at most that, or half of it.
+    to another. So each of its branches has at most that, or half of it. Where people may be in
+    several branches, it is the sum over all of them.
     """
     if not certificates or len({one.adjacency for one in certificates}) > 1:
         raise InputError("certificates of different people need the same adjacency to be joined")
@@ -535,14 +552,23 @@ def certify_disjoint(
     budgets = [one.target_epsilon for one in certificates]
     if disjoint:
         branches: list[Guarantee] = []
+        batches, slack = public_inputs.get(BATCHES, []), 0.0
+        stated = stated_parallel(batches)
         for one in certificates:  # branches of branches are branches
             match one.guarantee.parts:
-                case (Parallel(inside),):
+                case (Parallel(inside, most),):
                     moves = 2 if adjacency == "replace-one" and len(inside) > 1 else 1
                     branches += [Sequential((part,), one.slack / moves) for part in inside]
+                    slack += one.slack * (len(inside) if most == 1 else 1)
                 case _:
                     branches.append(one.guarantee)
-        joined, delta = Sequential((Parallel(tuple(branches)),)), max(deltas)
+                    slack += one.slack
+        delta = max(deltas)
+        if stated.most != 1:
+            branches = [replace(part, slack=0.0) for part in branches]  # type: ignore[type-var]
+            *budgets, delta = _sums(stated, batches)
+        tree = replace(stated, branches=tuple(branches))
+        joined = Sequential((tree,), 0.0 if stated.most == 1 else slack)
         budget = max(cost(joined, adjacency).epsilon(delta), *budgets)
     else:
         joined = Sequential(tuple(one.guarantee for one in certificates))
@@ -554,43 +580,114 @@ def certify_disjoint(
 
 
 def batch(
-    start: str, end: str, epsilon: float, delta: float, people: str | None, released: str = ""
+    when: Sequence[str],
+    paid: tuple[float, float],
+    most: int | None = 0,
+    people: str = "may be in other batches",
+    *,
+    days: float | None = None,
+    released: str = "",
 ) -> dict[str, Any]:
-    """A batch as a certificate states it. people: who says that they are new, None for nobody."""
-    paid = {"from": start, "to": end, "released": released, "epsilon": epsilon, "delta": delta}
-    return {**paid, "new": people is not None, "people": people or "may be in other batches"}
+    """A batch as a certificate states it.
+
+    most: in how many batches its people may be: 1 if they are new; None for any number of those
+    that so many `days` touch; 0 if nobody says, so that it adds up with all before. people: who
+    says so, in words. days: that the guarantee is about, None for all.
+    """
+    known = {"from": when[0], "to": when[1], "released": released, "epsilon": paid[0]}
+    return {**known, "delta": paid[1], "most": most, "days": days, "people": people}
 
 
-def _apart(part: Guarantee) -> int:
-    """How many groups of other people it has beside the first ones."""
-    match part:
-        case Sequential(parts):
-            return sum(map(_apart, parts))
-        case Parallel(branches):
-            return len(branches) - 1 + sum(map(_apart, branches))
-        case _:
-            return 0
+def stated_parallel(batches: Sequence[Mapping[str, Any]]) -> Parallel:
+    """How a tree has to count these batches: without its branches, which have no spans where the
+    guarantee is about all of time."""
+    often = [one["most"] for one in batches[1:] if one["most"] != 0]
+    days = [one["days"] for one in batches[1:] if one["days"] is not None]
+    most = None if None in often else max([1, *often])
+    if most == 1 or not days:
+        return Parallel((), most)
+    return Parallel((), most, min(days), tuple(one[:2] for one in _branches(batches)))
+
+
+def _branches(batches: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """First and last day, epsilon and delta of each branch: batches of which nobody says whose they
+    are add up with all before."""
+    made: list[tuple[float, ...]] = []
+    for one in batches:
+        own = _day(one["from"]), _day(one["to"]), one["epsilon"], one["delta"]
+        if made and one["most"] == 0:
+            first, last, *paid = zip(*made, strict=True)
+            sums = (max(each) + more for each, more in zip(paid, own[2:], strict=True))
+            made, own = [], (min(*first, own[0]), max(*last, own[1]), *sums)
+        made.append(own)
+    return made
+
+
+def _day(written: str) -> float:
+    """A date in days since 1970, or a number of whatever unit times have."""
+    try:
+        return float(written)
+    except ValueError:
+        pass
+    try:
+        return float(np.datetime64(written, "us").astype(np.int64)) / 86400e6
+    except ValueError:
+        raise InputError("the certificate is damaged: times of its batches are none") from None
+
+
+def _sums(stated: Parallel, batches: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Epsilon and delta of as many batches as a person may be in, the largest of any window."""
+    spans, paid = [one[:2] for one in _branches(batches)], [one[2:] for one in _branches(batches)]
+    sets, sums = together(spans, stated.days), []
+    for each in zip(*paid, strict=True):
+        most = (sorted((each[k] for k in some), reverse=True)[: stated.most] for some in sets)
+        sums.append(max(float(sum(Fraction(repr(one)) for one in some)) for some in most))
+    return sums
+
+
+def _as_stated(guarantee: Sequential, batches: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a tree counts batches apart, or together, as they say themselves."""
+    stated, trees = stated_parallel(batches), []
+    ahead: list[Guarantee] = [guarantee]
+    while ahead:
+        match ahead.pop():
+            case Sequential(parts):
+                ahead += parts
+            case Parallel(branches) as tree:
+                trees.append(tree)
+                ahead += branches
+    apart = sum(len(tree.branches) - 1 for tree in trees)
+    if stated.most != 1:  # then all of them are counted at once
+        top = trees.pop(0) if trees and guarantee.parts == (trees[0],) else Parallel(())
+        if replace(top, branches=()) != stated or len(top.branches) != len(_branches(batches)):
+            return False
+    plain = all((tree.most, tree.days) == (1, math.inf) for tree in trees)
+    return plain and apart == sum(one["most"] != 0 for one in batches[1:])
 
 
 def _batches_in_words(batches: Sequence[Mapping[str, Any]]) -> list[str]:
     """Of each when and for how much; why the dearest counts, and the sum if that is wrong."""
     if not batches:
         return []
-    lines = [f"{len(batches)} batches of people:"]
+    lines, stated = [f"{len(batches)} batches of people:"], stated_parallel(batches)
     for number, one in enumerate(batches, start=1):
         when = f", released {one['released']}" if one["released"] else ""
-        people = f"; {'new people: ' * one['new']}{one['people']}" if number > 1 else ""
+        people = f"; {'new people: ' * (one['most'] == 1)}{one['people']}" if number > 1 else ""
         lines.append(
             f"  {number}. from {one['from']} to {one['to']}{when}: epsilon {up(one['epsilon'])}, "
             f"delta {one['delta']:g}{people}"
         )
     amounts = [[Fraction(repr(one[name])) for one in batches] for name in ("epsilon", "delta")]
     sums = (up(float(sum(each))) for each in amounts)  # exact in the decimals that people type
-    if any(one["new"] for one in batches[1:]):
+    why = "batches of new people cost a person what the dearest of them costs, and not the sum"
+    if stated.most != 1:
+        touched = f" that any {stated.days:g} days touch" if stated.spans else ""
+        often = "all" if stated.most is None else f"the dearest {stated.most}"
+        why = f"a person pays for {often} of the batches{touched}, and not for the others"
+    if any(one["most"] != 0 for one in batches[1:]):
         lines.append(
             "The records of a person of one batch take no part in what the others released, so "
-            "batches of new people cost a person what the dearest of them costs, and not the sum. "
-            f"Whoever is in all of them has epsilon {' and delta '.join(sums)}."
+            f"{why}. Whoever is in all of them has epsilon {' and delta '.join(sums)}."
         )
     return lines
 
@@ -622,8 +719,9 @@ def _paid_for(part: Guarantee, margin: str = "  ") -> list[str]:
         case Sequential(parts):
             return [line for one in parts for line in _paid_for(one, margin)]
         case Parallel(branches):
-            count = f"{len(branches)} groups of different people"
-            lines = [f"{margin}{count}, of which the dearest counts:"]
+            count = f"{len(branches)} groups of {'different ' * (part.most == 1)}people"
+            dearest = "the dearest counts" if part.most == 1 else "as many count as are said above"
+            lines = [f"{margin}{count}, of which {dearest}:"]
             for number, branch in enumerate(branches, start=1):
                 lines += [f"{margin}  group {number}", *_paid_for(branch, margin + "    ")]
             return lines
@@ -728,7 +826,7 @@ with delta 0 they end at epsilon 0.2, 1.1, 2.2 and 4.6."""
 def chance_right(epsilon: float, delta: float) -> float:
     """The most that anybody is right in at even odds, from (epsilon, delta) alone."""
     unlikely = math.exp(-epsilon)
-    return min((1 + delta * unlikely) / (1 + unlikely), 1.0)
+    return (1 + delta * unlikely) / (1 + unlikely)
 
 
 def shows(right: float) -> str:

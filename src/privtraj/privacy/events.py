@@ -74,6 +74,11 @@ class Person(NamedTuple):
     records: int = 1
     together: bool = False
 
+    @property
+    def weight(self) -> int | None:
+        """By how much they move counts of cells in all, where their records are counted as one."""
+        return 1 if self.together else None
+
     def in_slabs(self) -> Person:
         """The same where bins are taken together: several records may then meet in one."""
         return Person(self.records, together=self.records > 1)
@@ -293,7 +298,8 @@ class LaplaceCounts(Event):
     cell.
 
     weight: the most that a person moves all counts by together, where that is no matter of how many
-    records they have (`LagTable`). Whoever comes or goes is then one response of weight * epsilon.
+    records they have (`CellCounts` of records that may be together, `LagTable`). Whoever comes or
+    goes is then one response of weight * epsilon.
     """
 
     mechanisms: ClassVar[tuple[str, ...]] = ("discrete Laplace", "per-person discrete Laplace")

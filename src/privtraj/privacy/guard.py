@@ -13,7 +13,7 @@ computed from answers is post-processing.
 
 A question is a linear statistic: integers that add up over people (`total`). Its event (`events`)
 says what it costs and how far one person moves these integers, all of them together: at most
-scale * sensitivity(adjacency), in the L1 norm with Laplace noise, where the scale is 1, and in the
+scale * sensitivity(adjacency), in the L1 norm with Laplace noise of epsilon / scale, and in the
 Euclidean norm with Gaussian noise of multiplier z, where it is S / z for a standard deviation of S
 on every integer (`noise`). Each question proves it beside its code, for a person of one row or of a
 public number g of them, each in a window of its own or together, and for both relations.
@@ -71,8 +71,10 @@ from privtraj.columns.kinds import Axes
 from privtraj.privacy import noise
 from privtraj.privacy.events import Event, GaussianSum, LaplaceCounts, Person
 from privtraj.privacy.ledger import Allowance, Ledger
+from privtraj.privacy.noise import EPSILON_RANGE
 
 MAX_CELLS = 2**26  # noisy counts per release, over all windows
+PARTS = 60  # of a person whose records are counted as one: even for up to six of them
 BLOCK = 1 << 20  # rows at a time: what is computed on the way stays small beside the rows
 
 
@@ -280,9 +282,9 @@ class Laplace:
     norm: ClassVar[int] = 1
     scale: ClassVar[float] = 1.0
 
-    def draw(self, source: noise.Source, shape: tuple[int, ...]) -> Ints:
-        """Noise for integers of this shape."""
-        return noise.laplace_integers(source, shape, self.epsilon)
+    def draw(self, source: noise.Source, shape: tuple[int, ...], scale: float) -> Ints:
+        """Noise for integers of this shape, which are counted `scale` times."""
+        return noise.laplace_integers(source, shape, self.epsilon / scale)
 
 
 @dataclass(frozen=True)
@@ -297,7 +299,7 @@ class Gaussian:
         """S / z."""
         return noise.GAUSSIAN_STD / self.multiplier
 
-    def draw(self, source: noise.Source, shape: tuple[int, ...]) -> Ints:
+    def draw(self, source: noise.Source, shape: tuple[int, ...], scale: float) -> Ints:
         """Noise for integers of this shape."""
         return noise.gaussian_integers(source, shape)
 
@@ -336,6 +338,10 @@ class Question(ABC):
     def __init_subclass__(cls, *, abstract: bool = False) -> None:
         if not abstract:
             Question.registered.append(cls)
+
+    def scale(self, noise: Any, shape: PublicShape) -> float:
+        """Of the integers: public, as the noise and the shape are."""
+        return float(noise.scale)
 
     @abstractmethod
     def check(self, shape: PublicShape, scale: float) -> None:
@@ -403,13 +409,13 @@ class Guard:
 
     def ask(self, release: Release) -> Any:
         """The noisy answer to a question, which is paid for first."""
-        question, scale = release.question, release.noise.scale
+        question, scale = release.question, release.question.scale(release.noise, self.shape)
         question.check(self.shape, scale)
         event = question.event(release.noise, release.what, self.shape)
         self._payer.spend(event)
         blocks = list(question.total(self._view, scale))
         for k, block in enumerate(blocks):
-            blocks[k] = block + release.noise.draw(self._view.source, block.shape)
+            blocks[k] = block + release.noise.draw(self._view.source, block.shape, scale)
         answer = question.answer(blocks, scale)
         if self._watcher is not None:
             self._watcher.released(release, self.shape, answer)
@@ -493,7 +499,7 @@ class Guard:
 
 @dataclass(frozen=True, eq=False)
 class CellCounts(Question):
-    """How many records are in each cell of each window? (K, cells)
+    """How many records, or people, are in each cell of each window? (K, cells)
 
     sides: cells along every axis, or of each (d,); one cell per side counts the windows.
 
@@ -502,6 +508,14 @@ class CellCounts(Question):
     is the noise: no floating point is involved, and nothing but the law of the source's words is
     taken on trust, with delta = 0 too. Records in different windows are in different cells, which
     costs less than g in one cell (`events.LaplaceCounts`).
+
+    Where records of a person may be together, people are counted, each once: record j = 1..n of a
+    person of n adds, of a whole number w,
+        floor(w j / n) - floor(w (j - 1) / n),
+    which is not negative and telescopes to w, whatever n is; whatever is in no window is left out.
+    So a person added or removed moves the integers by w at most, and with noise of epsilon / w the
+    price is epsilon, that of one record, in whatever order a person's rows are (`Rows.repeated`).
+    The answer is in people, over w.
     """
 
     sides: int | tuple[int, ...]
@@ -515,11 +529,37 @@ class CellCounts(Question):
     def check(self, shape: PublicShape, scale: float) -> None:
         _check_sides(self.along(shape), shape.windows.count, shape)
 
+    def scale(self, noise: Laplace, shape: PublicShape) -> float:
+        return float(parts_of(noise.epsilon) if shape.person.weight else 1)
+
     def total(self, view: View, scale: float) -> list[NDArray[Any]]:
-        return [view.rows.cell_counts(view.shape.windows, self.along(view.shape))]
+        windows, sides = view.shape.windows, self.along(view.shape)
+        counts = view.rows.cell_counts(windows, sides)
+        if view.shape.person.weight is None:
+            return [counts]
+        whole, rows = int(scale), view.rows.repeated()
+        order = np.argsort(rows.people, kind="stable")
+        _, first, own = np.unique(rows.people[order], return_index=True, return_counts=True)
+        n, rank = np.repeat(own, own), np.arange(len(order)) - np.repeat(first, own)
+        parts = whole * (rank + 1) // n - whole * rank // n
+        window = windows.of(rows.times[order])
+        place = window * counts.shape[1] + cell_of(rows.points[order], sides)
+        counts = whole * counts
+        np.add.at(counts.reshape(-1), place[window >= 0], (parts - whole)[window >= 0])
+        return [counts]
 
     def event(self, noise: Laplace, what: str, shape: PublicShape) -> LaplaceCounts:
-        return LaplaceCounts(noise.epsilon, what, 0.0, *shape.person)
+        return LaplaceCounts(noise.epsilon, what, 0.0, *shape.person, shape.person.weight)
+
+    def answer(self, noisy: list[NDArray[Any]], scale: float) -> NDArray[Any]:
+        """Noisy counts, whole ones where records are counted."""
+        (block,) = noisy
+        return block if scale == 1 else block / scale
+
+
+def parts_of(epsilon: float) -> int:
+    """w: `PARTS`, and less where epsilon / w would be below the range of the noise."""
+    return max(1, min(PARTS, math.floor(epsilon / EPSILON_RANGE[0])))
 
 
 def _check_sides(sides: Sequence[int], windows: int, shape: PublicShape) -> None:

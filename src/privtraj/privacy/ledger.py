@@ -291,7 +291,7 @@ def _largest(
 
     def fits(size: float, interval: float = FINE) -> bool:
         if kind is LaplaceCounts:
-            event: Event = LaplaceCounts(size, "", 0.0, *person)
+            event: Event = LaplaceCounts(size, "", 0.0, *person, person.weight)
         else:
             event = GaussianSum(1 / size, "", 0.0, *person, rate)
         return spent.add(event, steps).delta(epsilon, interval) <= delta
@@ -322,4 +322,4 @@ def _largest_on_grids(fits: Callable[[float, float], bool], start: float, most: 
     good = bisect(lambda x: fits(x, COARSE), good, min(2 * good, most), 5e-4)
     while not fits(good, FINE):
         good *= 1 - 1e-3
-    return bisect(lambda x: fits(x, FINE), good, good * (1 + 1e-3), 2e-4)
+    return bisect(lambda x: fits(x, FINE), good, min(good * (1 + 1e-3), most), 2e-4)

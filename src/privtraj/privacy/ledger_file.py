@@ -32,7 +32,6 @@ import os
 import re
 import secrets
 import stat
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
@@ -45,7 +44,8 @@ from typing import Any, NamedTuple
 from filelock import lock_descriptor, unlock_descriptor
 
 from privtraj.base.errors import Arg, BudgetError, InputError, aligned, is_number
-from privtraj.base.files import LONGEST_TEXT, strict_json
+from privtraj.base.files import LONGEST_TEXT, flush_folder, strict_json
+from privtraj.privacy.accounting import together
 from privtraj.privacy.certificate import PROTECTS
 from privtraj.privacy.events import Adjacency, check_adjacency, check_budget
 from privtraj.privacy.ledger import down, up
@@ -79,7 +79,8 @@ class LedgerFile:
     path: created by the first reservation. cap_epsilon, cap_delta: both or neither; given, they
     hold for this object's calls and are recorded with each reservation; not given, those recorded
     last hold. ledger_code: that an earlier fit printed; a ledger that does not go on from there is
-    refused.
+    refused. window_days: the cap holds for what the records of a person within any so many days pay
+    for, instead of all records; as with caps, the one recorded last holds where none is given.
 
     All records of one file add up, recognised or not, because the same people may be in both. Only
     the steward can know otherwise: records reserved with `new_people` open a group of their own,
@@ -93,6 +94,7 @@ class LedgerFile:
         cap_epsilon: float | None = None,
         cap_delta: float | None = None,
         ledger_code: str | None = None,
+        window_days: float | None = None,
     ) -> None:
         self.path = Path(path)
         self._caps: _Pair | None = None
@@ -102,6 +104,9 @@ class LedgerFile:
         elif cap_epsilon is not None or cap_delta is not None:
             caps = (Arg("cap_epsilon"), " and ", Arg("cap_delta"))
             raise InputError("the cap of a ledger needs both numbers: give ", *caps)
+        if window_days is not None and not (is_number(window_days) and 0 < window_days < math.inf):
+            raise InputError(Arg("window_days"), " must be a number of days above 0")
+        self._days = None if window_days is None else float(window_days)
         self._noted = None if ledger_code is None else str(ledger_code).strip()
         if self._noted is not None and not _CODE.fullmatch(self._noted):
             raise InputError(
@@ -119,6 +124,8 @@ class LedgerFile:
         *,
         new_people: bool = False,
         entry: str | None = None,
+        span: tuple[float, float] | None = None,
+        most: int | None = None,
     ) -> Reservation:
         """Record that a fit is about to spend (epsilon, delta), or raise and record nothing.
 
@@ -129,12 +136,16 @@ class LedgerFile:
         digest: sha256 of the records; the file keeps a salted, slow hash of it.
         new_people: the steward's word that no person in these records is in any others of this
             ledger. Nothing checks it, and the guarantee rests on it.
-        entry: the id of the reservation (`new_entry`), by whoever has compared people and must not
-            spend twice after a crash: the same records and budget under the same id count once.
+        entry: the id of the reservation (`new_entry`), by whoever must not spend twice after a
+            crash: the same records and budget under the same id count once.
+        span: from when to when the people were recorded, in days; with `window_days` those who are
+            not new pay for all that their days touch, and not for the rest.
+        most: with new_people, in how many groups a person is at most, by whoever has compared them.
         """
         if not (isinstance(digest, bytes) and len(digest) == hashlib.sha256().digest_size):
             raise InputError("the digest of the records must be the 32 bytes of a sha256")
-        return self._claim(digest, (epsilon, delta), adjacency, what, new_people, entry)
+        people = (new_people, most, span)
+        return self._claim(digest, (epsilon, delta), adjacency, what, people, entry)
 
     def new_entry(self) -> str:
         """An id for the next reservation."""
@@ -143,7 +154,7 @@ class LedgerFile:
     def charge(self, epsilon: float, delta: float, adjacency: Adjacency, what: str) -> Reservation:
         """Record a release made elsewhere, by another tool; it counts for everybody, and is
         recorded beyond the cap too: what has happened is not undone by a refusal."""
-        return self._claim(None, (epsilon, delta), adjacency, what, new_people=False)
+        return self._claim(None, (epsilon, delta), adjacency, what, (False, 1, None))
 
     def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:
         """Note that a reserved fit made its model; this gives no budget back.
@@ -165,6 +176,11 @@ class LedgerFile:
                 )
             self._append(file, book, "fitted", note)
 
+    def note(self, what: str) -> None:
+        """Record what costs nothing, such as that consent was withdrawn; it names nobody."""
+        with self._opened(os.O_RDWR | os.O_APPEND) as (file, book):
+            self._append(file, book, "noted", _Noted(_now(), what))
+
     @property
     def begun(self) -> bool:
         """Whether it has a line: not before the first reservation, nor if that was killed."""
@@ -173,6 +189,14 @@ class LedgerFile:
             return False
         with self._opened(os.O_RDONLY, _Book(b"", "add-remove", b"")) as (_, book):
             return book.size > 0
+
+    @property
+    def window_days(self) -> float | None:
+        """That the cap is about: as given, else as recorded last; None for all of time."""
+        if self._days is not None or not self.path.exists():
+            return self._days
+        with self._opened(os.O_RDONLY, _Book(b"", "add-remove", b"")) as (_, book):
+            return book.days
 
     def summary(self) -> dict[str, Any]:
         """Everything the ledger says, as plain JSON values."""
@@ -184,17 +208,24 @@ class LedgerFile:
             groups.append(dict(zip(names, (group, *spent, *_left(spent, caps)), strict=True)))
         for entry in book.entries:
             own, note = asdict(entry), book.fitted.get(entry.id)
-            del own["cap_epsilon"], own["cap_delta"]
+            del own["cap_epsilon"], own["cap_delta"], own["most"], own["days"], own["span"]
             own["state"] = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
             own["spent_epsilon"] = note.spent_epsilon if note else None
             own["model"] = note.model if note else None
             entries.append(own)
+        last = next((e for e in reversed(book.entries) if e.most != 1), None)
+        several = {}  # what people who return have at most
+        if last is not None:
+            worst = book.spent(None, most=last.most, days=last.days)
+            several = {"most": last.most, "days": last.days, "epsilon": worst[0], "delta": worst[1]}
         return {
+            "returning": several,
             "adjacency": book.adjacency,
             "code": _code(book.hashes),
             "cap_epsilon": caps[0],
             "cap_delta": caps[1],
             "groups": groups,
+            "notes": [asdict(one) for one in book.notes],
             "entries": entries,
         }
 
@@ -214,6 +245,13 @@ class LedgerFile:
                 f"epsilon {up(row['epsilon'])} and delta {up(row['delta'])} spent, "
                 f"epsilon {down(row['left_epsilon'])} and delta {down(row['left_delta'])} left."
             )
+        if worst := summary["returning"]:
+            often = "all groups" if worst["most"] is None else f"{worst['most']} groups"
+            when = f" that any {worst['days']:g} days touch" if worst["days"] else ""
+            lines.append(
+                f"Whoever is in {often}{when} has at most epsilon {up(worst['epsilon'])} and delta "
+                f"{up(worst['delta'])}."
+            )
         if several:
             sums = (up(sum(entry[name] for entry in summary["entries"])) for name in _AMOUNTS)
             both = " and ".join(map(" ".join, zip(_AMOUNTS, sums, strict=True)))
@@ -232,6 +270,7 @@ class LedgerFile:
             table.append([entry["time"], *amounts, records or "-", *[group] * several, what, state])
         lines += [
             *aligned(table),
+            *(f"{one['time']}  {one['what']}" for one in summary["notes"]),
             f"Code: {summary['code']} (note it elsewhere: given as --ledger-code, it tells later "
             "whether lines were cut off).",
         ]
@@ -243,11 +282,12 @@ class LedgerFile:
         amounts: tuple[float, float],
         adjacency: Adjacency,
         what: str,
-        new_people: bool,
+        people: tuple[bool, int | None, tuple[float, float] | None],  # as `reserve` has them
         own: str | None = None,
     ) -> Reservation:
         check_budget(*amounts)
         check_adjacency(adjacency)
+        new_people, most, span = people
         salt = secrets.token_bytes(16)
         header = {"privtraj ledger": 2, "salt": salt.hex(), "adjacency": adjacency}
         new = _Book(salt, adjacency, last=_line(header))
@@ -273,7 +313,7 @@ class LedgerFile:
                         "another budget: finish it as it was begun"
                     )
                 return Reservation(mine.id, True, *_left(book.spent(mine.group), mine.caps))
-            if own is not None and new_people:
+            if new_people and most is not None:
                 known = None  # people were compared: the same cells may be those of others
             if known and new_people:
                 raise InputError(
@@ -284,17 +324,26 @@ class LedgerFile:
             if not (self._caps or book.entries):
                 raise self._absent()
             # where it counts: its old group, a new one, the only one, or (None) every one
-            group = known.group if known else None
+            group, days = known.group if known else None, self._days or book.days
+            if new_people:
+                most = most or 1
+            elif days is None or fingerprint is None:  # whoever returns is in others as well
+                often = [e.most for e in book.entries]
+                most = None if None in often else max([1, *filter(None, often)])
+            if most == 1:
+                days = None
             if fingerprint is not None and not known:
-                if new_people or not book.groups:
+                if new_people or days is not None or not book.groups:
                     group = len(book.groups)
                 elif len(book.groups) == 1:
                     group = book.groups[0]
             caps = self._caps or book.entries[-1].caps
             costs = (float(amounts[0]), float(amounts[1]), *caps)
             number = own or self.new_entry()
-            entry = _Entry(number, _now(), str(what), *costs, fingerprint, group)
-            after, left = book.spent(group, entry), _left(book.spent(group), caps)
+            entry = _Entry(number, _now(), str(what), *costs, fingerprint, group, most, days, span)
+            after = book.spent(group, entry, most=most, days=days)
+            others = _sum((after[0], -entry.epsilon)), _sum((after[1], -entry.delta))
+            left = _left(others, caps)
             fits = all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True))
             if fingerprint is not None and not fits:
                 advice: list[str | Arg] = ["lower epsilon and delta, or raise the cap if you may"]
@@ -374,7 +423,7 @@ class LedgerFile:
                 "was released since",
             )
 
-    def _append(self, file: int, book: _Book, kind: str, record: _Entry | _Fitted) -> None:
+    def _append(self, file: int, book: _Book, kind: str, record: _Record) -> None:
         """One write, on the disk before this returns; a torn line of an earlier crash goes.
 
         The directory comes first, and every time: the file is of no use without its name, and who
@@ -382,13 +431,9 @@ class LedgerFile:
         crash before leaves the old one, which the longer ledger still holds. Where none can be
         written the ledger has no seal, and the line counts all the same.
         """
-        if sys.platform != "win32":  # which has no such call
-            directory = os.open(self.path.resolve().parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
-        line = _with_self(_line({"kind": kind, **asdict(record), "before": _sha256(book.last)}))
+        flush_folder(self.path.resolve().parent)
+        values = {name: x for name, x in asdict(record).items() if _LATER.get(name, ()) != x}
+        line = _with_self(_line({"kind": kind, **values, "before": _sha256(book.last)}))
         start = b"" if book.ended else b"\n"
         data = start + line + b"\n" if book.size else book.last + b"\n" + line + b"\n"
         os.ftruncate(file, book.size)
@@ -423,9 +468,18 @@ class LedgerFile:
 _Pair = tuple[float, float]  # epsilon and delta
 
 
+def _check_texts(*texts: Any) -> None:
+    if not all(isinstance(text, str) and len(text) <= LONGEST_TEXT for text in texts):
+        raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
+
+
 @dataclass(frozen=True)
 class _Entry:
-    """A line that costs. fingerprint None: a charge. group None: counts in every group."""
+    """A line that costs. fingerprint None: a charge. group None: counts in every group.
+
+    most, days: in how many groups that so many days touch a person of it may be (None: in all; all
+    of time). span: first and last day of its people.
+    """
 
     id: str
     time: str
@@ -436,15 +490,21 @@ class _Entry:
     cap_delta: float
     fingerprint: str | None
     group: int | None
+    most: int | None = 1
+    days: float | None = None
+    span: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
         check_budget(self.cap_epsilon, self.cap_delta)
-        for text in (self.id, self.time, self.what, self.fingerprint or ""):
-            if not isinstance(text, str) or len(text) > LONGEST_TEXT:
-                raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
+        _check_texts(self.id, self.time, self.what, self.fingerprint or "")
         if not isinstance(self.group, int | None):
             raise InputError("a group must be a whole number")
+        if not isinstance(self.most, int | None) or not isinstance(self.days, int | float | None):
+            raise InputError("most must be a whole number, and days a number")
+        first, last = self.span or (0, 0)  # who were never there would be in no window
+        if not (is_number(first) and is_number(last) and -math.inf < first <= last < math.inf):
+            raise InputError("a span must be two numbers, the first of them not above the second")
 
     @property
     def caps(self) -> _Pair:
@@ -470,6 +530,17 @@ class _Fitted:
 
 
 @dataclass(frozen=True)
+class _Noted:
+    """A line that informs: something that costs nothing."""
+
+    time: str
+    what: str
+
+    def __post_init__(self) -> None:
+        _check_texts(self.time, self.what)
+
+
+@dataclass(frozen=True)
 class _Book:
     """The whole lines of a ledger."""
 
@@ -480,20 +551,49 @@ class _Book:
     entries: tuple[_Entry, ...] = ()
     fitted: Mapping[str, _Fitted] = field(default_factory=dict)
     hashes: tuple[str, ...] = ()  # sha256 of each line
+    notes: tuple[_Noted, ...] = ()
     ended: bool = True  # whether the last line has its newline
+
+    @property
+    def days(self) -> float | None:
+        """Of the window that was stated last."""
+        return next((e.days for e in reversed(self.entries) if e.days is not None), None)
 
     @property
     def groups(self) -> tuple[int, ...]:
         return tuple(sorted({entry.group for entry in self.entries if entry.group is not None}))
 
-    def spent(self, group: int | None, *more: _Entry) -> _Pair:
-        """Total of a group; of every group (None), the largest epsilon and the largest delta."""
-        groups = (self.groups or (None,)) if group is None else (group,)
-        paid = [[e for e in (*self.entries, *more) if e.group in (g, None)] for g in groups]
-        return (
-            max(_sum(e.epsilon for e in entries) for entries in paid),
-            max(_sum(e.delta for e in entries) for entries in paid),
-        )
+    def spent(
+        self, group: int | None, *more: _Entry, most: int | None = 1, days: float | None = None
+    ) -> _Pair:
+        """The largest epsilon and the largest delta of anybody in a group, or (None) in any, who is
+        in at most so many groups that so many days touch."""
+        entries = (*self.entries, *more)
+        groups = [g for g in dict.fromkeys((*(e.group for e in entries), group)) if g is not None]
+        spans, always = [], (-math.inf, math.inf)
+        for one in groups:
+            ends = [e.span or always for e in entries if e.group == one] or [always]
+            spans.append((min(a for a, _ in ends), max(b for _, b in ends)))
+        sets = together(spans, days or math.inf)
+        worst = []
+        for name in _AMOUNTS:
+            paid = {
+                g: _sum(getattr(e, name) for e in entries if e.group == g) for g in (None, *groups)
+            }
+            sums = [paid[None]]
+            for some in sets:
+                inside = [groups[k] for k in some]
+                own = [paid[group]] if group in inside else []
+                others = sorted((paid[g] for g in inside if g != group), reverse=True)
+                if own or group is None:
+                    room = None if most is None else most - len(own)
+                    sums.append(_sum((paid[None], *own, *others[:room])))
+            worst.append(max(sums))
+        return worst[0], worst[1]
+
+
+_Record = _Entry | _Fitted | _Noted
+_LATER = {"most": 1, "days": None, "span": None}  # left out of a line as before there were any
 
 
 def _parse(data: bytes, path: Path) -> _Book | None:
@@ -514,7 +614,7 @@ def _parse(data: bytes, path: Path) -> _Book | None:
         lines, torn, ended = [*lines, torn], b"", False
     if len(lines) < 2:
         return None
-    records: list[_Entry | _Fitted] = []
+    records: list[_Record] = []
     try:
         header = strict_json(lines[0])
         salt, adjacency = bytes.fromhex(header["salt"]), check_adjacency(header["adjacency"])
@@ -528,11 +628,12 @@ def _parse(data: bytes, path: Path) -> _Book | None:
     entries = tuple(record for record in records if isinstance(record, _Entry))
     fitted = {record.id: record for record in records if isinstance(record, _Fitted)}
     hashes = tuple(map(_sha256, lines))
+    notes = tuple(record for record in records if isinstance(record, _Noted))
     size = len(data) - len(torn)
-    return _Book(salt, adjacency, lines[-1], size, entries, fitted, hashes, ended)
+    return _Book(salt, adjacency, lines[-1], size, entries, fitted, hashes, notes, ended)
 
 
-def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
+def _record(line: bytes, before: bytes) -> _Record:
     values = strict_json(line)
     if values.pop("before") != _sha256(before):
         raise ValueError
@@ -541,7 +642,7 @@ def _record(line: bytes, before: bytes) -> _Entry | _Fitted:
         raise ValueError  # from the first line that has a hash of itself on, all have
     if own is not None and line != _with_self(line[: -len(_SELF % bytes(64))] + b"}"):
         raise ValueError
-    kinds: dict[str, type[_Entry | _Fitted]] = {"reserved": _Entry, "fitted": _Fitted}
+    kinds: dict[str, type[_Record]] = {"reserved": _Entry, "fitted": _Fitted, "noted": _Noted}
     return kinds[values.pop("kind")](**values)
 
 

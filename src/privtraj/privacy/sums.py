@@ -134,7 +134,7 @@ class VectorSums(Question, abstract=True):
         shapes = [np.shape(self.clip), *(np.shape(leaf)[:1] for leaf in leaves)]
         if any(one != (windows,) for one in shapes):
             raise InputError(f"sums over {windows} bins need a clip and parameters for each")
-        lattice_unit(self.clip, scale, self.width(shape))  # refuses what says nothing
+        lattice_unit(np.ones(1), scale, self.width(shape))  # refuses what says nothing, of any clip
 
     @abstractmethod
     def width(self, shape: PublicShape) -> int:
@@ -447,8 +447,7 @@ def _summed(
         return np.sum([part(first).astype(object) for first in firsts], axis=0)
     if len(firsts) == 1:
         return part(0)
-    with ThreadPoolExecutor(len(firsts)) as pool:
-        return np.asarray(sum(pool.map(part, firsts)))
+    return np.asarray(sum(_threads().map(part, firsts)))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -492,8 +491,7 @@ def _shifted(fine: NDArray[Any], shift: NDArray[np.int64]) -> NDArray[Any]:
     if (shift < 0).any():
         fine = fine.astype(object)
     up, down = np.maximum(-shift, 0), np.maximum(shift, 0)
-    half = np.where(down > 0, np.int64(1) << np.maximum(down - 1, 0), 0)
-    return ((fine << up) + half) >> down
+    return ((fine << up) + ((np.int64(1) << down) >> 1)) >> down  # a half is added first
 
 
 # Devices --------------------------------------------------------------------------------------
@@ -522,6 +520,11 @@ def _dealt(chunks: NDArray[Any], devices: int, count: int, padding: int) -> NDAr
     part, place = np.divmod(np.arange(len(chunks)), count)
     dealt[part, place] = chunks
     return dealt.reshape(-1, *chunks.shape[1:])
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count())
 
 
 @lru_cache(maxsize=1)

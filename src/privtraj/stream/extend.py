@@ -71,9 +71,10 @@ from privtraj.privacy.certificate import (
     certify,
     certify_disjoint,
     check_declared,
+    stated_parallel,
     weaknesses,
 )
-from privtraj.privacy.events import LaplaceCounts
+from privtraj.privacy.events import LaplaceCounts, Person
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release, Watcher
 from privtraj.privacy.ledger import BudgetPlan, Ledger, Planned, calibrate_laplace
 from privtraj.privacy.ledger_file import LedgerFile
@@ -146,11 +147,16 @@ def extended(
     recipe = _recipe(model, epsilon, delta, seed)
     _check(model, snapshots, recipe, past)
     said = model.certificate.declared if declared is None else check_declared(declared)
-    who = None
+    days = None if ledger is None else ledger.window_days
+    claim: dict[str, Any] = {}
     if people is not None and ledger is not None and people.tells_apart(model.certificate, ledger):
-        who = str(people)
+        claim = {"most": people.most_batches, "people": people.in_words(days)}
     elif new_people:
-        who = "stated by the steward, and not checked"
+        claim = {"most": 1, "people": "stated by the steward, and not checked"}
+    elif days or stated_parallel(model.certificate.public_inputs.get(BATCHES, [])).most != 1:
+        claim = {"most": None}
+    if claim.get("most") != 1:
+        claim["days"] = days
     maker = TrajectorySynthesizer.of(recipe)
     counts = _counts_on(model, maker, snapshots)
     if counts:
@@ -168,7 +174,7 @@ def extended(
     task = Task(snapshots, maker.recipe or recipe, plan, rng)
     made = _counted(model, guard, task, past) if counts else _fitted(model, guard, task, past)
     paid = certify(spent, public_inputs=snapshots.public_inputs(), private_noise=source.private)
-    certificate = _certificate(model, snapshots, paid, made, who)
+    certificate = _certificate(model, snapshots, paid, made, claim)
     grown = _joined(model, made, replace(certificate, declared=said))
     if ledger is not None and entry is not None:
         try:
@@ -227,13 +233,13 @@ def _counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: 
     return bool(snapshots.axis.range[0] >= model.counted[model.counted[:, 4] == 0, 0].min())
 
 
-def _plan(recipe: Recipe, person: Any) -> BudgetPlan:
+def _plan(recipe: Recipe, person: Person) -> BudgetPlan:
     """One release: counts of cells, for all of the budget."""
     budget = recipe.epsilon, recipe.delta, recipe.adjacency
     epsilon = min(calibrate_laplace(*budget, person=person), noise.EPSILON_RANGE[1])
     if epsilon == 0:
         raise Counts().nothing_left()
-    return BudgetPlan((Planned(LaplaceCounts(epsilon, CELLS, 0.0, *person)),))
+    return BudgetPlan((Planned(LaplaceCounts(epsilon, CELLS, 0.0, *person, person.weight)),))
 
 
 # Counts -------------------------------------------------------------------------------------------
@@ -481,25 +487,28 @@ def _going_on(ends: Floats, begins: Floats) -> Ints:
 
 
 def _certificate(
-    model: TrajectoryModel, snapshots: Snapshots, paid: Certificate, made: Batch, who: str | None
+    model: TrajectoryModel,
+    snapshots: Snapshots,
+    paid: Certificate,
+    made: Batch,
+    claim: dict[str, Any],
 ) -> Certificate:
-    """What all batches paid, as a tree; what is public of all of them."""
+    """What all batches paid, as a tree; what is public of all of them.  claim: in how many batches
+    people of this one are, as `batch` takes it."""
     before, axis = model.certificate, snapshots.axis
     old, new = before.public_inputs, snapshots.public_inputs()
-    start, end = new["time range"]
+    (first, last), when = old["time range"], new["time range"]
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    first, last = old["time range"]
-    told = (before.target_epsilon, before.delta, None, before.declared.get("date", ""))
-    batches = old.get(BATCHES) or [batch(first, last, *told)]
-    batches = [*batches, batch(start, end, paid.target_epsilon, paid.delta, who, today)]
+    one = batch((first, last), before.budget, released=before.declared.get("date", ""))
+    batches = [*(old.get(BATCHES) or [one]), batch(when, paid.budget, **claim, released=today)]
     public = {**old, BATCHES: batches}
     if axis.range[1] > model.knots[-1]:
-        last = end
+        last = when[1]
     public["time range"] = [first, last]
     public.pop("bin times", None)
     for name in (STATED, CHECKED):
         said = [*old.get(name, []), *new.get(name, [])]
-        if name == STATED and who is not None and who.startswith("stated"):
+        if name == STATED and claim.get("people", "").startswith("stated"):
             said.append(NEW_PEOPLE)
         if said:
             public[name] = list(dict.fromkeys(said))
@@ -510,4 +519,5 @@ def _certificate(
     for warning in weaknesses(0.0, paid.delta, people)[:1]:
         found[CAUTION] = warning
     both = [before, paid]
-    return certify_disjoint(both, public_inputs=public, disjoint=who is not None, found=found)
+    apart = claim.get("most", 0) != 0
+    return certify_disjoint(both, public_inputs=public, disjoint=apart, found=found)

@@ -23,10 +23,16 @@ What becomes of people who return is the steward's choice.
             first ones p would count in a later batch, a move from branch to branch.)
             With replace-one p's records may begin in another batch: the move that Parallel pays.
 
-    pay     A person is in at most `most_batches` = k batches, a public number; more are refused.
-            S_t(p) is then not empty for at most k branches, whose losses add up; in the ledger,
-            whose cap holds for the sum of all that any person is in, and in a certificate of
-            several batches, which then adds all of them up.
+    pay     A person is in at most `most_batches` = k batches, or in k of those that any
+            `window_days` of the ledger touch: public numbers; tables with more are refused.
+            S_t(p) is then not empty for at most k branches, whose losses add up: the cap of the
+            ledger holds for the sum of the k largest budgets, of any window, and a certificate
+            composes the k dearest batches exactly. Neither depends on who returns.
+
+Consent that is withdrawn is noted by its hash (`withdraw`): whatever becomes of others who return,
+records of that person are left out of every batch that begins later, as if they had not come.
+S_t(p) is then empty from some t on, by p's own word: one more function of p alone. What was
+released before stays, and so does what was spent.
 
 Whether a batch is fitted, with ten people left or under a cap, depends on records and is seen by
 the steward alone, as every refusal of a table (`data.records`).
@@ -50,27 +56,32 @@ time over processes, and a B-tree on the hash (WITHOUT ROWID, some 30 bytes a pe
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
-from math import fsum
 from pathlib import Path
 from typing import Any, Self
 
-from privtraj.base.errors import Arg, BudgetError, InputError, either, is_whole
+import pyarrow as pa
+
+from privtraj.base.errors import Arg, InputError, either, is_whole
 from privtraj.base.files import check_writable
+from privtraj.data.records import identities, written
 from privtraj.data.snapshots import Snapshots
+from privtraj.privacy.accounting import together
 from privtraj.privacy.certificate import BATCHES, BY_PERSON, COMPARED, Certificate
 from privtraj.privacy.events import Adjacency
-from privtraj.privacy.ledger import down, up
 from privtraj.privacy.ledger_file import LedgerFile
 
 RETURNING = ("refuse", "skip", "pay")
+MOST_BATCHES = 20
+"""Of a person who returns: far more would take long to compute; windows alone need no number."""
 BY_HASHES = "by keyed hashes of identifiers"
 _FORMAT = "1"
 _WAIT = 600.0  # seconds for another process that writes
@@ -78,9 +89,11 @@ _TABLES = """
 PRAGMA synchronous = EXTRA;
 PRAGMA cache_size = -65536;
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS batch (number INTEGER PRIMARY KEY, entry TEXT UNIQUE, people INTEGER);
+CREATE TABLE IF NOT EXISTS batch (number INTEGER PRIMARY KEY, entry TEXT UNIQUE, people INTEGER,
+    first REAL, last REAL);
 CREATE TABLE IF NOT EXISTS person (hash BLOB, batch INTEGER, PRIMARY KEY (hash, batch))
     WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS withdrawn (hash BLOB PRIMARY KEY, since INTEGER) WITHOUT ROWID;
 """
 _BEFORE = "FROM now CROSS JOIN person USING (hash) WHERE batch != ?"
 
@@ -108,10 +121,11 @@ class People:
         if returning not in RETURNING:
             words = either([f"'{each}'" for each in RETURNING])
             raise InputError(Arg("returning"), f" must be {words}, not '{returning}'")
-        if not is_whole(most_batches) or (most_batches > 1) != (returning == "pay"):
+        whole = is_whole(most_batches) and most_batches <= MOST_BATCHES
+        if not whole or (most_batches > 1) != (returning == "pay"):
             raise InputError(
                 Arg("most_batches"),
-                " is a whole number above 1 with ",
+                f" is a whole number from 2 to {MOST_BATCHES} with ",
                 Arg("returning", "pay"),
                 ", which says in how many batches a person may be, and goes with nothing else",
             )
@@ -139,13 +153,14 @@ class People:
             )
         return cls(Path(path), bytes.fromhex(text), returning, most_batches)
 
-    def __str__(self) -> str:
-        """What a certificate says was checked; it tells nothing about who returned."""
+    def in_words(self, days: float | None = None) -> str:
+        """What a certificate says was checked; it tells nothing about who returned.  days: of a
+        window of the ledger."""
+        when = "" if days is None else f" of any {days:g} days"
         return {
             "refuse": f"nobody in these records is among people of earlier batches, {BY_HASHES}",
             "skip": f"records of people of earlier batches are left out, {BY_HASHES}",
-            "pay": f"nobody is in more than {self.most_batches} batches, {BY_HASHES}; whoever is "
-            "in several has paid for each of them, and has the sum of these",
+            "pay": f"nobody is in more than {self.most_batches} batches{when}, {BY_HASHES}",
         }[self.returning]
 
     def hashed(self, identifier: bytes) -> bytes:
@@ -175,34 +190,35 @@ class People:
                 Arg("person="),
             )
         compared = next(one for one in snapshots.checked if one in COMPARED.values())
-        entry = ledger.new_entry()
+        entry, days = ledger.new_entry(), ledger.window_days
         with self._opened(create=True) as db:
             db.execute("CREATE TEMP TABLE now (hash BLOB PRIMARY KEY) WITHOUT ROWID")
             for some in snapshots.hashed_people(self.hashed):
                 db.executemany("INSERT OR IGNORE INTO now VALUES (?)", [(x,) for x in sorted(some)])
             with _writing(db):
                 self._check_same(db, compared)
-                db.execute("INSERT OR IGNORE INTO batch (entry) VALUES (?)", [entry])
+                known = (entry, *snapshots.span)
+                db.execute(
+                    "INSERT OR IGNORE INTO batch (entry, first, last) VALUES (?, ?, ?)", known
+                )
             with _writing(db):
                 numbers = dict(db.execute("SELECT entry, number FROM batch"))
                 own, spent = numbers[entry], self._spent(db, ledger)
                 fits = [one for one in spent["entries"] if one["fingerprint"] is not None]
                 apart = new_people or all(one["id"] in numbers for one in fits)
-                snapshots = self._left(db, own, snapshots)
-                if self.returning == "pay" and spent["entries"]:
-                    others = {one["id"] for one in fits if one["id"] in numbers or apart}
-                    self._check_sums(db, own, (epsilon, delta), spent, others)
+                snapshots = self._left(db, own, snapshots, days)
                 claim = (snapshots._digest, epsilon, delta, adjacency, what)
-                ledger.reserve(*claim, new_people=apart, entry=entry)
+                how: dict[str, Any] = {"new_people": apart, "span": snapshots.span}
+                ledger.reserve(*claim, **how, most=self.most_batches, entry=entry)
                 db.execute("INSERT OR IGNORE INTO person SELECT hash, ? FROM now", [own])
                 counted = "UPDATE batch SET people = (SELECT COUNT(*) FROM now) WHERE number = ?"
                 db.execute(counted, [own])
-        return replace(snapshots, checked=(*snapshots.checked, str(self))), entry
+        return replace(snapshots, checked=(*snapshots.checked, self.in_words(days))), entry
 
     def tells_apart(self, model: Certificate, ledger: LedgerFile) -> bool:
-        """Whether all people of a model are in the file, and nobody of another batch among them:
-        so its next batch is of others, once it is admitted."""
-        if self.returning == "pay" or not (self.path.is_file() and ledger.begun):
+        """Whether all people of a model are in the file: so people of its next batch are others,
+        or in no more batches than they may, once it is admitted."""
+        if not (self.path.is_file() and ledger.begun):
             return False
         entries = {one["model"]: one["id"] for one in ledger.summary()["entries"]}
         with self._opened() as db:
@@ -210,6 +226,25 @@ class People:
         later = model.public_inputs.get(BATCHES, [])[1:]
         known = model.model_sha256 is not None and entries.get(model.model_sha256) in noted
         return known and all(BY_HASHES in one["people"] for one in later)
+
+    def withdraw(self, identifiers: Sequence[str], ledger: LedgerFile) -> dict[str, int]:
+        """Leave these people out of every batch that begins from now on. How many they are, and
+        how many of them are in what was released; for the steward alone.
+
+        The ledger notes that it was done, and names nobody.
+        """
+        with self._opened() as db, _writing(db):
+            compared = dict(db.execute("SELECT * FROM about")).get("compared", COMPARED["exact"])
+            self._check_same(db, compared)
+            same = next(word for word, words in COMPARED.items() if words == compared)
+            column = pa.chunked_array([pa.array(identifiers, pa.string())])
+            hashes = [(self.hashed(one),) for one in written(identities(column, "id", same)[1])]
+            (last,) = db.execute("SELECT COALESCE(MAX(number), 0) FROM batch").fetchone()
+            db.executemany(f"INSERT OR IGNORE INTO withdrawn VALUES (?, {last})", hashes)
+            there = "SELECT 1 FROM person WHERE hash = ? LIMIT 1"
+            released = sum(db.execute(there, one).fetchone() is not None for one in hashes)
+            ledger.note("consent was withdrawn: later batches leave out the records of whoever did")
+        return {"withdrawn": len(hashes), "in_what_was_released": released}
 
     def summary(self) -> dict[str, int]:
         """How many people and batches the file knows, and how many are in several; for the
@@ -221,11 +256,15 @@ class People:
             people, several = db.execute(count + each).fetchone()
         return {"people": people, "batches": batches, "in_several": several}
 
-    def _left(self, db: sqlite3.Connection, own: int, snapshots: Snapshots) -> Snapshots:
+    def _left(
+        self, db: sqlite3.Connection, own: int, snapshots: Snapshots, days: float | None
+    ) -> Snapshots:
         """The snapshots of those who may be in, once it is decided what becomes of the others."""
         (total,) = db.execute("SELECT COUNT(*) FROM now").fetchone()
-        often = f"SELECT COUNT(*) AS n {_BEFORE} GROUP BY hash"
-        most, returned = db.execute(f"SELECT MAX(n), COUNT(*) FROM ({often})", [own]).fetchone()
+        later = "SELECT hash FROM now CROSS JOIN withdrawn USING (hash) WHERE since < ?"
+        gone = {found for (found,) in db.execute(later, [own])}
+        db.executemany("DELETE FROM now WHERE hash = ?", [(one,) for one in gone])
+        (returned,) = db.execute(f"SELECT COUNT(DISTINCT hash) {_BEFORE}", [own]).fetchone()
         some = f"{returned} of {total} people are in an earlier batch"
         self.seen = f"{some} (for your eyes only)" if returned else ""
         if returned and self.returning == "refuse":
@@ -237,38 +276,25 @@ class People:
             )
         if returned and self.returning == "skip":
             known = {found for (found,) in db.execute(f"SELECT hash {_BEFORE}", [own])}
-            snapshots = snapshots.without_people(self.hashed, known)
             db.executemany("DELETE FROM now WHERE hash = ?", [(one,) for one in known])
-        elif returned and most >= self.most_batches:
-            raise InputError(
-                f"some of these people are in {most} batches of '{self.path}' already: remove "
-                "their records, or raise ",
-                Arg("most_batches"),
-            )
-        return snapshots
-
-    def _check_sums(
-        self,
-        db: sqlite3.Connection,
-        own: int,
-        costs: tuple[float, float],
-        spent: Mapping[str, Any],
-        others: set[str],
-    ) -> None:
-        """Refuse what is beyond the cap for anybody: the sum of all batches that a person is in,
-        and of what is not known to be about others."""
-        names = {number: entry for entry, number in db.execute("SELECT entry, number FROM batch")}
-        each = f"SELECT GROUP_CONCAT(batch) AS sets {_BEFORE} GROUP BY hash"
-        for (sets,) in db.execute(f"SELECT DISTINCT sets FROM ({each})", [own]).fetchall():
-            theirs = {names[int(number)] for number in sets.split(",")}
-            paid = [e for e in spent["entries"] if e["id"] in theirs or e["id"] not in others]
-            for name, cost in zip(("epsilon", "delta"), costs, strict=True):
-                before, cap = fsum(one[name] for one in paid), spent[f"cap_{name}"]
-                if before + cost > cap * (1 + 1e-9):
-                    raise BudgetError(
-                        f"people who return have {name} {down(cap - before)} left of {cap:g}, and "
-                        f"this fit asks for {up(cost)}: lower it, or raise the cap if you may"
+            gone |= known
+        elif returned:
+            rows = db.execute("SELECT number, first, last FROM batch ORDER BY number").fetchall()
+            windows = together([span for _, *span in rows], days or math.inf)
+            near = [{rows[k][0] for k in window} for window in windows]
+            for numbers in (one for one in near if own in one):
+                often = f"{_BEFORE} AND batch IN ({', '.join(map(str, numbers))}) GROUP BY hash"
+                (most,) = db.execute(
+                    f"SELECT MAX(n) FROM (SELECT COUNT(*) AS n {often})", [own]
+                ).fetchone()
+                if most is not None and most >= self.most_batches:
+                    when = "" if days is None else f" that {days:g} days touch"
+                    raise InputError(
+                        f"some of these people are in {most} batches of '{self.path}'{when} "
+                        "already: remove their records, or raise ",
+                        Arg("most_batches"),
                     )
+        return snapshots.without_people(self.hashed, gone) if gone else snapshots
 
     def _spent(self, db: sqlite3.Connection, ledger: LedgerFile) -> dict[str, Any]:
         """What the ledger says, which must know all batches that have people."""

@@ -12,6 +12,9 @@ each of which changes nothing where it was done before a kill, a full disk or a 
     5. settle in the ledger, with the hash of the model
     6. write certificate and report; rename the folder  (released)
 
+A single fit with a ledger (`Once`) takes the same steps: its model is a hidden file that is renamed
+to what was asked for, and its state goes when that is done.
+
 Killed before 4 is done, no answer of the fit was seen by anybody, and a restart fits again for the
 same reservation: only one result of it is ever released, so the batch costs its epsilon once. After
 4 the model on the disk is the only one there will be. Nothing follows from a clock: batches have
@@ -26,6 +29,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -33,12 +37,13 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from privtraj.base.errors import InputError
-from privtraj.base.files import strict_json, write_text
+from privtraj.base.files import check_writable, flush_folder, strict_json, write_text
 from privtraj.model.model import TrajectoryModel, load
 from privtraj.privacy.ledger_file import LedgerFile, Reservation
 
 Make = Callable[[TrajectoryModel | None, LedgerFile], TrajectoryModel]
 """The model of a batch: a fit without an earlier model, else that model extended."""
+_LOST = "the model of '{}' is paid for and lost: restore it"
 MODEL, CERTIFICATE, REPORT = "model.privtraj", "certificate.json", "report.html"
 
 
@@ -109,8 +114,7 @@ class Stream:
         begun = self.batches()
         if not begun or self.folder(len(begun)).exists():
             return None
-        entries = self.ledger.summary()["entries"] if self.ledger.begun else []
-        if all(one["id"] != begun[-1]["entry"] for one in entries):  # as if it were never begun
+        if begun[-1]["entry"] not in self._known():  # as if it were never begun
             self._write(begun[:-1])
             return None
         return begun[-1]
@@ -128,56 +132,93 @@ class Stream:
             raise InputError(f"'{left['name']}' is begun and not finished: put it back as it was")
         pending = self.out / f".{number:04d}"
         file = pending / MODEL
-        if not file.exists():
-            if left is not None and self._settled(left) is not None:
-                raise InputError(f"the model of '{left['name']}' is paid for and lost: restore it")
-            self._make(number, name, content, make, file)
-        model, mine = load(file), self.batches()[-1]
-        if self._settled(mine) is None:
-            spent = {"spent_epsilon": mine["spent"], "model": model.sha256}
-            self.ledger.settle(mine["entry"], **spent)
+        if left is not None and not file.exists() and self._known()[left["entry"]] is not None:
+            raise InputError(_LOST.format(left["name"]))
+        earlier = None if number == 1 else load(self.folder(number - 1) / MODEL)
+        batch = {"number": number, "name": name, "content": content}
+        model = self._made(file, batch, partial(make, earlier))
         text = model.certificate.to_json() + "\n"
         write_text(text, pending / CERTIFICATE, force=True)
         if self._write_report is not None:
             self._write_report(model, pending / REPORT)
         for draft in pending.glob(".*"):
             draft.unlink()
-        _flush(pending)
+        flush_folder(pending)
         os.rename(pending, self.folder(number))
-        _flush(self.out)
+        flush_folder(self.out)
         return self.folder(number)
 
-    def _make(self, number: int, name: str, content: str, make: Make, file: Path) -> None:
+    def _made(
+        self, file: Path, batch: dict[str, Any], make: Callable[[LedgerFile], TrajectoryModel]
+    ) -> TrajectoryModel:
+        """The model of the last batch that was begun, or is now: in a file, and settled."""
         begun = self.batches()
-        before, mine = begun[: number - 1], begun[number - 1 :]
-        entry = mine[0]["entry"] if mine else self.ledger.new_entry()
+        mine = begun[batch["number"] - 1 :]
+        if not file.exists():
+            entry = mine[0]["entry"] if mine else self.ledger.new_entry()
 
-        def note(**facts: Any) -> None:
-            batch = {"number": number, "name": name, "content": content, **facts}
-            self._write([*before, batch])
+            def note(**facts: Any) -> None:
+                self._write([*begun[: batch["number"] - 1], {**batch, **facts}])
 
-        earlier = None if number == 1 else load(self.folder(number - 1) / MODEL)
-        rmtree(file.parent, ignore_errors=True)
-        model = make(earlier, _Batch(self.ledger, entry, note))
-        file.parent.mkdir()
-        model.save(file)
-        _flush(file.parent)
+            if file.parent != self.out.parent:
+                rmtree(file.parent, ignore_errors=True)
+            model = make(_Batch(self.ledger, entry, note))
+            file.parent.mkdir(exist_ok=True)
+            model.save(file)
+            flush_folder(file.parent)
+        model, (done,) = load(file), self.batches()[batch["number"] - 1 :]
+        if self._known()[done["entry"]] is None:
+            spent = {"spent_epsilon": done["spent"], "model": model.sha256}
+            self.ledger.settle(done["entry"], **spent)
+        return model
 
-    def _settled(self, batch: dict[str, Any]) -> str | None:
-        entries = self.ledger.summary()["entries"]
-        found: str | None = next(e["model"] for e in entries if e["id"] == batch["entry"])
-        return found
+    def _known(self) -> dict[str, str | None]:
+        """Model, if there is one, of each reservation of the ledger."""
+        entries = self.ledger.summary()["entries"] if self.ledger.begun else []
+        return {one["id"]: one["model"] for one in entries}
 
     def _write(self, begun: list[dict[str, Any]]) -> None:
         write_text(json.dumps({"batches": begun}, indent=1), self.state, force=True)
-        _flush(self.state.parent)
+        flush_folder(self.state.parent)
 
 
-def _flush(folder: Path) -> None:
-    """Names of files are on the disk when this returns, where a system can tell."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+class Once(Stream):
+    """One fit of a ledger: the file `out`, which a kill on the way leaves to whoever repeats the
+    command; of other records, or after the end, it is another fit."""
+
+    def __init__(self, out: Path, ledger: LedgerFile) -> None:
+        super().__init__(out, ledger)
+        self.state = ledger.path.with_name(f"{ledger.path.name}.{out.name}.begun")
+
+    def write(
+        self, content: str, force: bool, make: Callable[[LedgerFile], TrajectoryModel]
+    ) -> TrajectoryModel:
+        """The model, of records of this content; see `Stream.take`."""
+        hidden = self.out.with_name(f".begun.{self.out.name}")
+        if not self.ledger.begun:  # which refuses what is none
+            check_writable(self.state, force=True)
+        with self.alone() as alone:
+            if not alone:
+                raise InputError(f"another copy is about to write '{self.out}': let it end")
+            try:
+                check_writable(self.out, force)
+                begun, known = self.batches(), self._known()
+                if begun and known.get(begun[0]["entry"]) and not hidden.exists():
+                    if not self.out.exists():
+                        raise InputError(_LOST.format(self.out))
+                    begun = []  # it was renamed
+                if not begun or begun[0]["content"] != content or begun[0]["entry"] not in known:
+                    hidden.unlink(missing_ok=True)
+                    self.state.unlink(missing_ok=True)
+                for draft in hidden.parent.glob(f".*.{hidden.name}"):
+                    draft.unlink()
+                batch = {"number": 1, "name": self.out.name, "content": content}
+                model = self._made(hidden, batch, make)
+                os.replace(hidden, self.out)
+                flush_folder(self.out.parent)
+                self.state.unlink()
+                return model
+            finally:  # a refusal leaves no trace
+                if all(one["entry"] not in self._known() for one in self.batches()):
+                    self.state.unlink(missing_ok=True)
+                Path(f"{self.state}.lock").unlink(missing_ok=True)
