@@ -191,7 +191,7 @@ def clinic(seed: int) -> dict[str, float]:
 
 
 def times(batches: int = 100, people: int = 100_000) -> list[float]:
-    """Seconds of every extension."""
+    """CPU seconds of every extension."""
     import privtraj as pt
 
     rng, seconds, model = np.random.default_rng(0), [], None
