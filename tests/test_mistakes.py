@@ -285,6 +285,7 @@ ELSEWHERE = {
     "privacy/ledger_file.py:__post_init__": "a line of a ledger, never shown: tests/privacy",
     "privacy/ledger_file.py:_check_texts": "the same",
     "privacy/ledger_file.py:_claim": "a batch that was begun: tests/stream",
+    "stream/batches.py": "needs a model and a batch: tests/stream",
     "stream/extend.py": "needs a model and a batch: tests/stream",
     "paper/trace.py": "of a run that is watched: tests/paper",
     "privacy/certificate.py:verify": CORE,

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.assess.common import SURE
-from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
 from privtraj.measures.tables import ROUNDS, TABLES, VALUES, WINDOWS, Detail
@@ -37,6 +37,18 @@ APART = 0.5
 Cohen's convention."""
 
 
+def off_by(noise: float, people: float, among: float, values: int = 1) -> float:
+    """Standard deviations by which noise of so many people moves a mean of people, who are some of
+    those among whom it is spread, with one of so many values: noise adds up over them."""
+    return noise * math.sqrt(values / (max(among, 1.0) * max(people, 1.0)))
+
+
+def half_width(off: float, people: float) -> float:
+    """Of the 90 % interval of a mean, in standard deviations: by noise, and by the chance of so
+    many people."""
+    return SURE * math.hypot(off, max(people, 1.0) ** -0.5)
+
+
 @dataclass(frozen=True)
 class GroupNoise:
     """Of the values of one category, in people. count: s_0.  mean: that of means, times n, which is
@@ -47,28 +59,12 @@ class GroupNoise:
     mean: float
     numbers: bool = True
 
-    def lost(self, people: float) -> str:
-        """What is lost of a value that so many have: "share", "numbers", or nothing."""
-        if people <= SURE * self.count:
+    def lost(self, people: float, values: int = 1) -> str:
+        """What is lost of a value, or of several together, that so many have: "share", "numbers",
+        or nothing."""
+        if people <= SURE * self.count * values**0.5:
             return "share"
-        return "numbers" if self.numbers and people < self.mean / APART else ""
-
-    def of_means(self, people: Floats, values: Ints) -> tuple[Floats, Mask]:
-        """(P, L) half widths of 90 % intervals of means at P times, in standard deviations of
-        everybody, and which of them are lost; of so many people who have one of values (L,).
-
-        Noise adds up over the times of a value:  s^2 = values mean^2 / (people of all times).
-        """
-        among, here = np.maximum(people.sum(axis=0), 1.0), np.maximum(people, 1.0)
-        off = self.mean * np.sqrt(values / (among * here))
-        lost = (off > APART) | (among <= SURE * self.count * np.sqrt(values))
-        return SURE * np.hypot(off, here**-0.5), lost
-
-    def of_shares(self, people: Floats) -> Floats:
-        """(P, ...) half widths of 90 % intervals of shares among so many people at P times."""
-        among, here = max(float(people.sum()), 1.0), np.maximum(people, 1.0)
-        half: Floats = SURE / 2 * np.hypot(2 * self.count / np.sqrt(among * here), here**-0.5)
-        return half
+        return "numbers" if self.numbers and off_by(self.mean, people, people) > APART else ""
 
 
 def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str, GroupNoise]:
@@ -165,7 +161,8 @@ def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
             here = max(share * people, 1.0)
             name = "missing" if label is None else str(label)
             off = SURE * noise.count / people
-            mean_off = SURE * math.hypot(noise.numbers * noise.mean / here, here**-0.5)
+            off_mean = noise.numbers * off_by(noise.mean, here, here)
+            mean_off = half_width(off_mean, here)
             made.append(Group(column.name, name, share, off, mean_off, noise.lost(here)))
     return tuple(sorted(made, key=lambda one: not one.lost))
 
