@@ -74,7 +74,8 @@ PER_CELL, FEWEST_GROUPS, MOST_GROUPS = 3.0, 3, 16
 """People in a cell of two numbers, in standard deviations of its noise, that set how many groups a
 number has there, about 9: 2.5 and 5 lose 3 % in answers, 10 loses 9 %."""
 PEOPLE = 8192
-"""Who are drawn from the particles and released: 4,096 lose 6 % in means and shares."""
+"""Who are drawn from the particles and released: against 16,384, 4,096 lose 9 % in
+means and 7 % in shares."""
 
 _ALWAYS = Slabs.between(np.empty(0))
 
@@ -83,9 +84,10 @@ class Detail(NamedTuple):
     """Into how many groups and bands a number is cut, and time into parts, in which pairs that
     depend on each other are measured again.
 
-    A trend in a group is told best by few bands in two parts; more show what is not a line. Bands
-    are half as many as groups, but 4 where these are few, and parts a quarter: always 4 and 3 lose
-    10 % in periods and 7 % in trends of random tables (`benchmarks/random_tables.py`).
+    Few bands in few parts tell a trend in a group best; more show what is not a line. Bands are
+    half as many as groups, parts a quarter, but 4 and 3 where noise is large: always 4 lose 8 % in
+    periods of random tables (`benchmarks/random_tables.py`). Two parts gain 2 % in their trends,
+    and lose a fourth in shares where few people come late (light chains).
     """
 
     groups: int
@@ -97,7 +99,7 @@ class Detail(NamedTuple):
         """Of so many columns, and people, where mu (as 1/z) is told of them."""
         noise = math.sqrt(max(math.comb(columns, 2), 1) / ROUNDS[2]) / mu
         groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
-        return cls(groups, min(max(groups // 2, 4), groups), max(groups // 4, 2))
+        return cls(groups, min(max(groups // 2, 4), groups), max(groups // 4, 3))
 
 
 class Tables(Measure):
