@@ -22,7 +22,7 @@ help:
 	@echo "make test      lint, types and tests; ten minutes on two cores"
 	@echo "make test-all  everything else: browser, databases, scripts, site, float64, planted breaks"
 	@echo "make house     the size of the code beside its bars"
-	@echo "make kills     200 processes killed while they write a ledger, 200 steps of watch (KILLS=n for more)"
+	@echo "make kills     200 processes killed while they write a ledger, 200 of watch, fit and extend (KILLS=n for more)"
 	@echo "make mutants   plant every break of docs/privacy.md and demand that a test fails (ONLY=names)"
 	@echo "make operators breaks that are found in the source itself: the last whole run, a dozen anew (SAMPLE=all)"
 	@echo "make fuzz      random tables and questions to the guard, ten minutes (FUZZ_SECONDS=600 FUZZ_SEED=1)"

@@ -7,9 +7,10 @@ epsilon .05, .2, 1 and 4. True worth is measured against 8,000 people at each of
 it stand what `model.quality()` says from the released model alone and, of every --also th
 population, what `plan` says of its public shape, and what `metrics.worth_interval`, by which
 `evaluate` speaks, says from the records of as many other people; and how often the 90 % bands of
-medians and correlations hold the truth.
+medians and correlations, and the intervals of answers of `model.ask`, hold the truth.
 
-Populations of even seeds have set one constant, `assess.common.UNKNOWN`; odd ones have set nothing.
+Populations of even seeds have set two constants, `assess.common.UNKNOWN` and
+`assess.ask.REFITS_OFF`; odd ones have set nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +34,19 @@ POPULATION, RELEASED, TOLD = 8000, 500, 490
 SAYS = ("report", "plan", "evaluate")
 ROWS = ("seed", "epsilon", "features", "shape", "motion", "people", "listed", "measure", "true")
 FIELDS = (*ROWS, *(f"{who}{end}" for who in SAYS for end in ("", "_low", "_high")))
-FIELDS = (*FIELDS, "medians_inside", "correlations_inside")
+INSIDE = ("medians_inside", "correlations_inside", "answers_inside")
+FIELDS = (*FIELDS, *INSIDE)
+QUESTIONS = (
+    "mean x1 by 4 periods",
+    "median x1",
+    "p90 x1 by 4 periods",
+    "trend x1",
+    "share x1=0.5..1 by 4 periods",
+    "count by 4 periods",
+    "correlation x1, x2",
+    "correlation x1, x2 by 4 periods",
+    "mean x2 by 3 parts of x1",
+)
 
 
 def population(seed: int) -> Any:
@@ -76,11 +89,30 @@ def told(seed: int, epsilon: float, model: Any) -> dict[str, Any]:
         **dict(zip(ROWS, (seed, epsilon, *one[1:6], model.settings["measure"], true), strict=True)),
         **_said("report", worth.worth, worth.low, worth.high),
         "medians_inside": float((off <= np.array(list(quality.medians.values())).T).mean()),
+        "answers_inside": answered(seed, model),
     }
     if one.features > 1:
         apart = np.abs(correlations(many) - correlations(truly))
         found["correlations_inside"] = float((apart <= quality.correlation).mean())
     return found
+
+
+def answered(seed: int, model: Any) -> float:
+    """Which share of the intervals of answers holds the truth; those that are lost have none."""
+    from privtraj.assess.ask import Answers, Crowd, statistics
+
+    one, rng, people = population(seed), np.random.default_rng([9, seed]), 200_000
+    when = rng.random(people)
+    if one.listed:
+        when = one.times[rng.integers(one.listed, size=people)]
+    rows = np.column_stack([one.drawn(when, rng), when])
+    everybody, answers, held = Crowd(rows, np.full(people, one.people / people)), Answers(model), []
+    for question in (text for text in QUESTIONS if one.features > 1 or "x2" not in text):
+        truth = statistics(answers.columns.asked(question), everybody, everybody.spread)[:, 1]
+        for row, true in zip(answers.ask(question).rows, truth.tolist(), strict=True):
+            if row["low"] is not None and np.isfinite(true):
+                held.append(row["low"] <= true <= row["high"])
+    return float(np.mean(held)) if held else np.nan
 
 
 def evaluated(seed: int, model: Any) -> dict[str, float]:
@@ -168,10 +200,12 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
                     when = "all" if epsilon is None else f"{epsilon:g}"
                     cells = f"{n} | {mean:.2f} | {deviation:.1f} | {off:.0%} | {inside:.0%}"
                     yield f"| {who} | {name} | {when} | {cells} |"
-    for what in ("medians_inside", "correlations_inside"):
-        held = [float(row[what]) for row in rows if row.get(what) not in (None, "")]
-        if held:
-            yield f"{what}: {np.mean(held):.0%}"
+    for what in INSIDE:
+        for half, name in enumerate(("may set something", "unseen")):
+            some = [row for row in rows if int(row["seed"]) % 2 == half]
+            held = [float(row[what]) for row in some if row.get(what) not in (None, "")]
+            if held:
+                yield f"{what}, {name}: {np.nanmean(held):.0%}"
 
 
 def main() -> None:

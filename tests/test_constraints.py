@@ -1,10 +1,13 @@
 """What is public about features: never falling, written in steps, marginals kept."""
 
 import numpy as np
+import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import privtraj as pt
 from privtraj.columns.conditions import Constraints, in_order
 from privtraj.columns.kinds import Number
 from privtraj.metrics import wasserstein2
@@ -52,3 +55,55 @@ def test_a_list_means_rising():
     assert made.monotone == {"height": "rising"}
     assert Constraints.declared("height", None) == made
     np.testing.assert_array_equal(made.directions(("weight", "height")), [0.0, 1.0])
+
+
+def test_what_ages_goes_with_time_and_keeps_its_place():
+    rng, clock = np.random.default_rng(0), np.array([0.0, 0.3, 1.0])
+    paths = rng.uniform(0.2, 0.8, (50, 3, 2))
+    aged = in_order(paths, np.array([1.0, 0.0]), clock, np.array([0.1, 0.0]))
+    steps = np.diff(aged[:, :, 0], axis=1)
+    np.testing.assert_allclose(steps, np.broadcast_to(0.1 * np.diff(clock), steps.shape))
+    np.testing.assert_array_equal(aged[:, :, 1], paths[:, :, 1])
+    assert abs(aged[:, :, 0].mean() - paths[:, :, 0].mean()) < 0.01
+
+
+@pytest.fixture(scope="module")
+def ward():
+    """A fit of visits at a clinic of one site, with times that have a zone."""
+    rng, n = np.random.default_rng(1), 2000
+    days = pd.to_timedelta(rng.integers(0, 731, n), unit="D")
+    table = pd.DataFrame(
+        {
+            "when": pd.Timestamp("2020-01-01", tz="Europe/Berlin") + days,
+            "age_years": rng.uniform(20, 80, n),
+            "site": "A",
+        }
+    )
+    seen = pt.Snapshots.from_table(
+        table,
+        time="when",
+        time_range=("2020-01-01", "2021-12-31"),
+        bounds={"age_years": (0, 100)},
+    )
+    recipe = pt.TrajectorySynthesizer(8.0, seed=0, ageing=["age_years"], constant={"site": "A"})
+    return recipe.fit(seen)
+
+
+def test_ages_constants_and_time_zones_come_back_from_a_fit_and_its_file(ward, tmp_path):
+    ward.save(tmp_path / "a.privtraj", not_private=True)
+    times = ["2020-03-01", "2021-03-01T06:30"]
+    for model in (ward, pt.load(tmp_path / "a.privtraj")):
+        paths = model.sample(40, times, seed=3)
+        frame = paths.to_frame()
+        assert list(frame.columns) == ["path", "when", "site", "age_years"]
+        assert str(frame["when"].dt.tz) == "Europe/Berlin"
+        assert set(frame["site"]) == {"A"}
+        assert frame["when"][1] == pd.Timestamp("2021-03-01T06:30", tz="UTC")
+        older = np.diff(paths.values[:, :, 0], axis=1)
+        inside = paths.values[:, 1, 0] < 100  # where ages end
+        np.testing.assert_allclose(older[inside], 365.27 / 365.2425, atol=1e-3)
+        paths.save(tmp_path / "a.csv", force=True)
+        assert "07:30:00+0100" in (tmp_path / "a.csv").read_text()
+    named = ward.with_constraints(zone={"when": "UTC"})
+    assert str(named.sample(1, seed=0).to_frame()["when"].dt.tz) == "UTC"
+    assert set(named.sample(1, seed=0).to_frame()["site"]) == {"A"}

@@ -29,6 +29,9 @@ CHANGED = {
     "reference": pt.Brownian(0.3),
     "monotone": {"x0": "rising"},
     "precision": {"x1": 0.5},
+    "ageing": ["x0"],
+    "constant": {"site": "A"},
+    "zone": {"time": "Europe/Berlin"},
     "persistence": "off",
     "growth": pt.Growth(0.1, turnover=0.2),
 }
@@ -144,7 +147,8 @@ def people(n=240, bins=3):
 
 FITTED = (
     {name: CHANGED[name] for name in CHANGED if name not in ("diffusivity", "steps")}
-    | {"monotone": {"x1": "rising"}, "precision": {"x2": 0.5}, "public_counts": (80.0,) * 3},
+    | {"monotone": {"x1": "rising"}, "precision": {"x2": 0.5}, "public_counts": (80.0,) * 3}
+    | {"ageing": ["x2"], "constant": {"site": "A"}, "zone": {"time": "Europe/Berlin"}},
     {"measure": "gradients", "steps": 4, "particles": 8, "diffusivity": 0.02, "seed": 1},
 )
 """Recipes that change every setting between them."""

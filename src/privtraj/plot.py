@@ -30,7 +30,7 @@ from privtraj.model.model import TrajectoryModel
 from privtraj.model.paths import Paths
 from privtraj.report import maps
 from privtraj.report.labels import DAY, Drawn, shares_of
-from privtraj.report.people import FEWEST_IN_GROUP, bands
+from privtraj.report.people import bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,7 @@ GREY = "#5f6b76"
 INK = "#22272c"
 
 _PEOPLE = 1000  # sampled from a model
+FEWEST = 20  # of them in a group, for a mean
 
 
 # What all figures share ------------------------------------------------------------------------
@@ -299,7 +300,7 @@ def _draw_groups(axes: Axes, shown: _Shown, name: str, by: str) -> None:
         many = who.sum(axis=0)
         mean = np.where(who, shown.values[name], 0).sum(axis=0) / np.maximum(many, 1)
         lower, upper = bands(np.where(who, shown.values[name], np.nan)[..., None], (0.25, 0.75))[0]
-        enough = many >= FEWEST_IN_GROUP
+        enough = many >= FEWEST
         look: dict[str, Any] = {"where": enough, "color": colour, "lw": 0, "alpha": 0.15}
         axes.fill_between(shown.times, lower, upper, **look)
         axes.plot(shown.times, np.where(enough, mean, np.nan), color=colour, lw=2)

@@ -31,6 +31,8 @@ RENAMED = {"marginals": "tables"}
 """Words for a measure before version 0.3."""
 OLD_NAMES = {"pull": "time_coupling", "slabs": "windows"}
 """What settings were called before versions 0.2 and 0.3."""
+LATER = ("ageing", "constant", "zone")
+"""Settings that a file has only where they are chosen: earlier files are as they were, to a bit."""
 SMALLEST_EPSILON = 5e-3
 LARGEST_EPSILON = 100.0  # beyond it nobody is protected, and the noise would be none
 SMALLEST_DELTA = 1e-20  # below it, only a pure guarantee: the error of the noise has to fit
@@ -170,6 +172,9 @@ GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_
 STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]',
              plain=several(TEXT, NUMBER),
              typed={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
+VALUES = Kind('a list of columns with what they have, such as [["site", "A"]]',
+              plain=several(TEXT, Kind("a value")),
+              typed={"nargs": 2, "action": "append", "metavar": ("NAME", "VALUE")})
 # fmt: on
 
 
@@ -253,7 +258,12 @@ class Recipe:
         itself shows, with the memory of people who have several records; Brownian motion where a
         diffusivity is set. `TrajectoryModel.with_reference` changes it later.
     monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
+    ageing: features that are the time plus a constant of the person, such as an age in the unit of
+        the time; with dates, in years.
     precision: {feature: step} in which people are written, 1 for integers.
+    constant: {column: value} of columns that are the same for everybody, public knowledge; they are
+        not measured, and tables have them.
+    zone: {column: time zone} in which tables have moments; by default that of the column's type.
     subspace: many numeric features that people hardly fill. "auto", from six numbers on where
         gradients measure, spends a tenth of the budget on how features vary together; if few
         directions hold most of the variance, people are measured along these, and the rest is
@@ -319,9 +329,19 @@ class Recipe:
         "along a drift that the released people show.")
     monotone: Any = choice("motion", None, NAMES,
         "features that never fall along a path, from general knowledge", example=["height"])
+    ageing: Any = choice("motion", None, NAMES,
+        "features that are the time plus a constant of the person, such as an age in years",
+        example=["age"], more="The ages of a population that is renewed stay as they were only "
+        "with monotone.")
     precision: Any = choice("motion", None, STEPS,
         "step in which a feature is written, 1 for integers, from general knowledge",
         example=[["height", 0.1]])
+    constant: Any = choice("motion", None, VALUES,
+        "value of a column that is the same for everybody: not measured, and written beside",
+        example=[["site", "A"]])
+    zone: Any = choice("motion", None, VALUES,
+        "time zone in which tables have the moments of a column", otherwise="that of its type",
+        example=[["visit", "Europe/Berlin"]])
     persistence: Literal["auto", "off"] = choice("privacy", "auto", one_of("auto", "off"),
         "whether to spend on how fast people change, where they may have several records")
     growth: Any = choice("motion", None, GROWTH,
@@ -375,8 +395,7 @@ class Recipe:
             if not (option.kind.fits(value) or (value is None and option.default is None)):
                 raise InputError(Arg(name), f" must be {option.kind.must}")
         declared(self.reference)
-        if not (self.monotone is None and self.precision is None):
-            Constraints.declared(self.monotone, self.precision)
+        Constraints.of(self)
         if self.growth is not None:
             Growth.declared(self.growth)
         if self.epsilon < SMALLEST_EPSILON:
@@ -405,7 +424,7 @@ class Recipe:
 
         if not self.can_be_written:
             raise InputError("a recipe with a function of yours cannot be written down")
-        values = vars(self)
+        values = {k: v for k, v in vars(self).items() if not (v is None and k in LATER)}
         if isinstance(self.growth, Mapping):
             values = {**values, "growth": Growth.declared(self.growth)}
         return dict(zip(values, map(_plain, values.values()), strict=True))

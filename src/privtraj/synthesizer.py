@@ -177,8 +177,7 @@ class TrajectorySynthesizer(Recipe):
         """Refuse, before anything is spent, what cannot be used, or not with these snapshots;
         otherwise what measures them."""
         self.check()
-        if not (self.monotone is None and self.precision is None):
-            Constraints.declared(self.monotone, self.precision).check(snapshots.columns)
+        Constraints.of(self).check(snapshots.columns)
         if self.growth is not None:
             Growth.declared(self.growth).check(snapshots.datetime)
         start, end = snapshots.axis.range
@@ -237,9 +236,8 @@ class TrajectorySynthesizer(Recipe):
         diffusivity = self.diffusivity
         if diffusivity is None:  # people move as far over a mean gap as particles resolve
             diffusivity = float(np.mean(found.resolution**2) / np.mean(gaps))
-        more: dict[str, Any] = {}  # what is public about features and the population
-        if not (self.monotone is None and self.precision is None):
-            more["constraints"] = Constraints.declared(self.monotone, self.precision)
+        # what is public about features and the population
+        more: dict[str, Any] = {"constraints": Constraints.of(self, snapshots.zone)}
         if self.growth is not None:
             more["growth"] = Growth.declared(self.growth)
         return assemble(

@@ -46,7 +46,7 @@ def test_a_value_is_lost_by_its_share_or_by_its_numbers():
 def test_more_noise_loses_more():
     columns = declared_columns(None, None, columns=COLUMNS)
     little, much = (group_noise(mu, columns, 3000.0)["code"] for mu in (1.0, 0.1))
-    assert much.count == pytest.approx(10 * little.count)
+    assert much.count == pytest.approx(10 * little.count, rel=0.3)  # in other bands
     assert much.mean > 3 * little.mean
 
 

@@ -147,6 +147,11 @@ VALUES = {
     options.RANGE: st.lists(MOMENTS, min_size=2, max_size=2),
     options.TIMES: st.lists(MOMENTS, min_size=1, max_size=4),
     recipe.NAMES: st.lists(NAMES, min_size=1, max_size=3),
+    recipe.VALUES: st.lists(
+        st.tuples(NAMES, FLOATS | st.booleans() | st.sampled_from(["A", "01067"])).map(list),
+        min_size=1,
+        max_size=3,
+    ),
     recipe.STEPS: st.lists(st.tuples(NAMES, FLOATS).map(list), min_size=1, max_size=3),
     options.CSV: st.dictionaries(
         st.sampled_from(["decimal", "dates", "missing"]),

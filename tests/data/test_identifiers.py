@@ -254,3 +254,9 @@ def test_a_number_has_the_same_bytes_however_it_is_stored():
     ways = [pa.array([7]), pa.array([7.0]), pa.array([Decimal("7.00")]), pa.array(["7"])]
     assert {records.written(one)[0] for one in ways} == {b"7"}
     assert records.written(pa.array([np.inf, -np.inf, 0.5])) == [b"inf", b"-inf", b"0.5"]
+
+
+def test_wide_letters_and_small_ones_are_one_person_where_texts_are_folded():
+    column = pa.chunked_array([["p1", "\uff301", " P1 ", "p2"]])
+    assert records.identities(column, "id", "folded")[0].tolist() == [0, 0, 0, 1]
+    assert records.identities(column, "id", "trimmed")[0].tolist() == [0, 1, 2, 3]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
@@ -22,6 +23,7 @@ from domain.shapes import (
     streets,
 )
 from privtraj.domain.region import MARGIN, Network
+from privtraj.domain.walking import couplings_inside
 
 
 def places(area, n, seed=0):
@@ -135,6 +137,19 @@ def test_ways_are_as_long_as_distances_say_and_keep_the_triangle_inequality(seed
 
 
 # Known ways -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [around_a_block, river, bay])
+def test_who_sees_whom_is_what_shapely_says_and_couplings_are_as_cheap_as_of_all_ways(make):
+    area = ground(make())
+    x, y = places(area, 90, seed=2), places(area, 90, seed=3)
+    pairs = (np.repeat(x, len(y), axis=0), np.tile(y, (len(x), 1)))
+    assert (area.each_sees(x, y).ravel() == area.sees(*pairs)).all()
+    ways = area.distances(x, y) ** 2
+    plot = make().ground(("x", "y"), UNIT)
+    couplings = couplings_inside(plot, np.stack([x, y]), np.ones((2, len(x))))
+    found = (couplings.transitions[0].extra.toarray() * ways).sum()
+    assert found == pytest.approx(ways[linear_sum_assignment(ways)].mean(), rel=1e-6)
 
 
 def test_the_way_around_a_block_is_the_known_one():

@@ -31,7 +31,7 @@ def test_shares_stay_what_they_are():
 @given(shares, st.integers(2, 16), st.booleans())
 def test_cells_and_groups_of_a_number_are_runs(values, count, lack):
     lacks = len(values) // 2 if lack else None
-    cut = pairs.cut_number(np.array(values), count, lacks)
+    cut = pairs.cut_number(np.array(values), count, max(count // 2, 2), lacks)
     for of in (cut.cells, cut.groups, cut.bands):
         assert of[0] == 0
         assert set(np.diff(of)) <= {0, 1}
@@ -41,17 +41,51 @@ def test_cells_and_groups_of_a_number_are_runs(values, count, lack):
     assert cut.groups[-1] < 2 * count + 3
 
 
-def test_groups_of_a_number_have_about_as_many_people_and_a_constant_is_one():
-    people = np.random.default_rng(0).dirichlet(np.ones(1024))
-    held = np.bincount(pairs.cut_number(people, 8, None).groups, people)
-    np.testing.assert_allclose(held, 1 / 8, atol=0.02)
-    assert pairs.count(pairs.cut_number(np.eye(1024)[300], 8, None).cells) == 1
+def test_tails_of_a_number_are_cut_finer_and_a_constant_is_one_cell():
+    places = (np.arange(1024) + 0.5) / 1024
+    people = np.exp(-0.5 * ((places - 0.5) / 0.1) ** 2)
+    people /= people.sum()
+    cut = pairs.cut_number(people, 8, 4, None)
+    held = np.bincount(cut.bands, people)
+    np.testing.assert_allclose(held, [0.17, 0.33, 0.33, 0.17], atol=0.02)  # least squares: .163
+    assert pairs.count(pairs.cut_number(np.eye(1024)[300], 8, 4, None).cells) == 1
+
+
+def test_nobody_is_far_from_all_others_where_people_are_few_beside_the_noise():
+    rng, places = np.random.default_rng(0), (np.arange(1024) + 0.5) / 1024
+    people = np.exp(-0.5 * ((places - 0.3) / 0.05) ** 2)
+    people *= 900 / people.sum()
+    far = []
+    for _ in range(10):
+        tables = [people.reshape(n, -1).sum(axis=1) for n in (16, 64, 1024)]
+        noisy = [table + 30 * rng.standard_normal(len(table)) for table in tables]
+        far.append(pairs.smoothed(noisy, 900.0, 30.0)[places > 0.6].sum() / 900)
+    assert np.mean(far) < 0.01
+
+
+def test_a_contrast_that_stands_out_alone_is_kept_and_others_are_not():
+    values = np.random.default_rng(0).standard_normal(60)
+    values[7] = 8.0
+    kept, _, _ = pairs._kept(values, np.ones(60), np.ones(60))
+    assert kept[7] > 0.8
+    assert np.delete(kept, 7).mean() < 0.1
+
+
+def test_a_trend_is_a_contrast_of_its_own():
+    when = pairs.Basis.of(np.full(4, 0.25), True).fine
+    theta = np.linspace(-1, 1, 4)[:, None, None] * np.ones((1, 2, 3))
+    seen = np.broadcast_to([1.0, 1.0, np.inf], theta.shape)
+    line, *rest = pairs.Contrasts(theta, seen).over_time(when)
+    np.testing.assert_allclose(np.abs(line.theta), np.sqrt(5 / 9))
+    np.testing.assert_allclose(line.variance[0], [[0.25, 0.25, np.inf]] * 2)
+    for other in rest:
+        np.testing.assert_allclose(other.theta, 0, atol=1e-12)
 
 
 @given(shares, st.floats(0, 1))
 def test_levels_that_are_not_rare_have_a_cell_of_their_own(values, least):
     people = np.array(values)
-    of = pairs.cut_levels(people, least, False).cells
+    of = pairs.cut_levels(people, least, False, 4).cells
     assert set(of) == set(range(of.max() + 1))
     for level in np.flatnonzero(people >= least):
         assert np.count_nonzero(of == of[level]) == 1
@@ -60,7 +94,7 @@ def test_levels_that_are_not_rare_have_a_cell_of_their_own(values, least):
 @given(shares, st.floats(1e-6, 1))
 def test_cells_of_ordered_levels_are_neighbours_with_enough_people(values, least):
     people = np.array(values)
-    cut = pairs.cut_levels(people, least, True)
+    cut = pairs.cut_levels(people, least, True, 4)
     np.testing.assert_array_equal(cut.of_group[cut.groups], cut.bands)
     of = cut.cells
     assert set(np.diff(of)) <= {0, 1}

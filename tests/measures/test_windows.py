@@ -485,7 +485,7 @@ def test_few_people_who_move_are_not_taken_for_still():
     assert min(found) > 2
 
 
-@pytest.mark.parametrize(("moments", "bins"), [(241, choice.LOOK_BINS), (5, 5)])
+@pytest.mark.parametrize(("moments", "bins"), [(241, 31), (5, 5), (40, 20), (32, 32), (50, 25)])
 def test_a_look_is_coarse_in_time(moments, bins):
     asked = []
     guard = SimpleNamespace(n_features=1, ledger=SimpleNamespace(epsilon=1.0))
@@ -495,3 +495,20 @@ def test_a_look_is_coarse_in_time(moments, bins):
     found = choice.look_at_motion(guard, event, np.linspace(0, 9, moments), True, 1, moments)
     assert asked == [bins]
     assert len(found.of_moment) == moments
+
+
+@pytest.mark.parametrize("times", [20, 32, 33, 40, 50])
+def test_bins_of_unequal_length_are_no_motion_to_and_fro(times):
+    """People who drift evenly are read in few windows, however many listed times there are."""
+    moments, edges = np.linspace(0, 1, times), np.linspace(0, 1, 9)
+    places = 0.3 + 0.4 * moments[:, None] + 0.08 * np.random.default_rng(0).standard_normal(2_000)
+    counts = np.stack([np.histogram(row, edges)[0] for row in places])
+    asked = []
+    guard = SimpleNamespace(n_features=1, ledger=SimpleNamespace(epsilon=1.0))
+    guard.in_slabs = lambda windows: asked.append(windows.of_moment) or guard
+    guard.ask = lambda release: np.stack([
+        counts[asked[0] == k].sum(axis=0) for k in range(asked[0][-1] + 1)
+    ])  # fmt: skip
+    event = LaplaceCounts(0.1, choice.MOTION)
+    found = choice.look_at_motion(guard, event, moments, True, 1, times)
+    assert found.of_moment[-1] + 1 <= 9

@@ -19,6 +19,7 @@ from privtraj.motion.population import (
     MOMENTS,
     PARTING,
     Lives,
+    ancestors,
     descendants,
     even_lives,
     family,
@@ -171,6 +172,15 @@ def test_motion_is_not_taken_for_growth():
     x = two_groups(rng, 100, 100)
     r = descendants(x, x + np.array([0.05, 0.0]), x)
     assert r.std() / r.mean() < 0.1
+
+
+def test_lineages_stay_where_groups_multiply_and_move_where_people_do():
+    """Of a group of 10 % that becomes 90 %, the ancestors are its own: nobody came over."""
+    rng, many = np.random.default_rng(0), 200
+    clouds = np.stack([two_groups(rng, many - n, n, apart=0.4) for n in (20, 60, 100, 140, 180)])
+    assert (ancestors(clouds)[0, :, 0] > 0.4).mean() > 0.85
+    moved = ancestors(clouds[[2] * 4] + np.linspace(0, 0.3, 4)[:, None, None] * [1.0, 0.0])
+    assert np.ptp(moved[..., 0].mean(axis=1)) == pytest.approx(0.3, rel=0.2)
 
 
 def test_mass_that_grew_is_not_transported():

@@ -149,15 +149,23 @@ def by_operators(asked: argparse.Namespace) -> int:
     version, rows = shards.stored(found)
     print(f"breaks by operators, the whole run of version {version}", flush=True)
     shards.told(list(rows.values()))  # new ones are listed, and planted by the next whole run
-    caught = [each for each in found if "::" in rows[each.name].by]
-    again = operators.sampled(caught, int(asked.sample), asked.seed)
+    known = [each for each in found if "::" in rows[each.name].by]
+    again = operators.sampled(known, int(asked.sample), asked.seed)
     print(f"{len(again)} of them planted again, seed {asked.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="privtraj-compiled-") as folder:
         tests = [replace(each, caught_by=[rows[each.name].by]) for each in again]
-        outcomes = planted_at_once([partial(judged, each, Path(folder), ()) for each in tests])
-    lost = [each for each in outcomes if each.said != CAUGHT and "no assertion" not in each.why]
-    print(f"{len(again) - len(lost)} of {len(again)} caught by the same tests as in that run")
-    return int(bool(lost) or any(row.said == shards.SURVIVED for row in rows.values()))
+        outcomes = planted_at_once([partial(_noticed, each, Path(folder)) for each in tests])
+    caught = sum(each.said == CAUGHT for each in outcomes)
+    print(f"{caught} of {len(again)} caught by the same tests as in that run")
+    survived = any(row.said == shards.SURVIVED for row in rows.values())
+    return int(survived or caught < len(again))
+
+
+def _noticed(mutant: Planted, cache: Path) -> Outcome:
+    """Of a break by an operator: tests that fail for any reason have noticed."""
+    outcome = judged(mutant, cache, ())
+    failed = outcome.said == USELESS and outcome.why.startswith("no assertion failed, but tests/")
+    return outcome._replace(said=CAUGHT, why=mutant.caught_by[0]) if failed else outcome
 
 
 def planted_at_once(jobs: Sequence[Callable[[], Outcome]]) -> list[Outcome]:

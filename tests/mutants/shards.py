@@ -374,6 +374,11 @@ def run(mutants: Sequence[Planted], out: Path, many: int, minutes: float) -> int
     return told(list(rows))
 
 
+def _replaced(breaks: str) -> str:
+    """The text of the source that a break is planted in the place of."""
+    return breaks.split(" becomes ")[0]
+
+
 def store(rows: Sequence[Row]) -> None:
     """Keep a whole run, if everything was planted."""
     if any(row.said == OPEN for row in rows):
@@ -398,7 +403,7 @@ def stored(mutants: Sequence[Planted]) -> tuple[str, dict[str, Row]]:
     known, rows = operators.explanations(mutants), {}
     for mutant in mutants:
         row = before.get(mutant.name)
-        if row is None or row.breaks != mutant.breaks:
+        if row is None or _replaced(row.breaks) != _replaced(mutant.breaks):
             row = Row(mutant.name, breaks=mutant.breaks)
         elif row.said != CAUGHT:
             row.said = EXPLAINED if mutant.name in known else SURVIVED

@@ -742,3 +742,10 @@ def test_no_other_module_touches_the_raw_rows():
         if file not in allowed and raw.search(file.read_text())
     ]
     assert offenders == []
+
+
+@pytest.mark.parametrize("scale", [1.0, 8.0])
+def test_counts_that_are_taken_so_many_times_have_so_many_times_the_noise(scale):
+    drawn = Laplace(2.0).draw(noise.SeededSource(0), (2000,), scale)
+    same = noise.laplace_integers(noise.SeededSource(0), (2000,), 2.0 / scale)
+    np.testing.assert_array_equal(drawn, same)

@@ -64,7 +64,7 @@ def wait(shown, condition):
 
 
 @pytest.mark.parametrize("name", ["plain", "mixed", "map"])
-def test_a_page_opens_alone_moves_and_draws_people(opened, name):
+def test_a_page_opens_alone_moves_and_draws_people(opened, reports, name):
     shown = opened(name)
     page, before = shown.page, shown.drawn()
     shown.slide(0.75)
@@ -72,13 +72,15 @@ def test_a_page_opens_alone_moves_and_draws_people(opened, name):
     page.click("#trace")
     assert "Synthetic person 1" in shown.text("#readout")
     assert page.locator("svg.band path.mid").count() > 1
-    assert page.locator("svg.shares").count() == (7 if name == "mixed" else 0)
+    assert page.locator("svg.shares").count() == (7 if name == "mixed" else 1)
     if name == "mixed":
         everybody, asked = shown.drawn(), shown.text("#answer")
         page.uncheck("#ticks input >> nth=0")  # colours and filters by a category from the start
         assert shown.drawn() != everybody
         page.select_option("#ask-by", label="sex")
-        assert "Mean of hb by sex" in shown.text("#answer") != asked
+        assert 'privtraj ask MODEL "mean hb by sex, ' in shown.text("#answer") != asked
+        value = f"{reports('mixed')[1].data['answers']['by'][1]['rows'][0][0][0][0]:.1f}"
+        assert value in shown.page.locator("#answer td").first.inner_text()
     page.click("#draw-show")
     page.wait_for_selector("#draw-preview tbody tr")
     assert page.locator("#draw-preview tbody tr").count() == 6

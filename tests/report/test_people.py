@@ -255,15 +255,21 @@ def test_fixed_columns_and_gaps_are_told_apart(reports):
     assert reports("plain")[1].data["categories"] == []
 
 
-def test_means_by_group_are_those_of_the_people(reports):
-    page = reports("mixed")[1]
-    groups, names = page.data["groups"], [one["name"] for one in page.data["categories"]]
-    means = np.array(groups["by"][names.index("smoker")]["means"][0], float)  # of hb, (P, 2)
-    assert np.ptp(means, axis=1) * 12 == pytest.approx(3, abs=0.5)  # who smokes has 3 more
-    assert page.data["told"] == (names.index("smoker"), 0)
-    for one in groups["by"]:  # four numbers, then shares
-        assert len(one["means"]) == 5
-        np.testing.assert_allclose(np.sum(one["means"][4], axis=1, dtype=float), 1, atol=1e-3)
+def test_answers_are_those_of_ask(reports):
+    model, page = reports("mixed")
+    told = page.data["answers"]
+    names, what = [one["name"] for one in told["by"]], [words for words, _ in told["what"]]
+    assert names[0] == ""
+    assert page.data["told"] == (names.index("smoker"), what.index("mean hb"))
+    assert what[:4] == ["mean hb", "median hb", "p90 hb", "mean weight"]
+    for words, name in [("p90 weight", ""), ("mean hb", "smoker"), ("count", "stage")]:
+        rows = told["by"][names.index(name)]["rows"][what.index(words)]
+        asked = f"{words} by {told['period']}" + f", {name}" * bool(name)
+        found = [[row[end] for end in ("value", "low", "high")] for row in model.ask(asked).rows]
+        assert [cell for row in rows for cell in row] == found
+    for one in told["by"][1:]:
+        shares = np.array(one["rows"][what.index("share")])[..., 0].astype(float)
+        np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-3)
     own = np.frombuffer(base64.b64decode(page.data["categories"][0]["people"]), "u1")
     assert len(own) == page.data["people"]
     assert abs(own.mean() - page.data["categories"][0]["shares"][0][1]) < 0.1

@@ -35,4 +35,14 @@ def test_regret_is_the_error_of_auto_over_the_best_by_hand(regret):
     for (seed, option), values in errors.items():
         for run, value in enumerate(values):
             rows[seed, "windows", option, str(run)] = {"error": str(value)}
-    assert regret.regrets(rows) == {("windows", 7): pytest.approx(9e-4 / 6e-4)}
+    assert regret.regrets(rows)["windows", 7][0] == pytest.approx(9e-4 / 6e-4)
+
+
+def test_an_option_that_is_lucky_in_one_run_is_not_the_best_of_the_others(regret):
+    rows = {}
+    for option, values in {"2": (0.0, 6e-4), "4": (2e-4, 2e-4), "auto": (3e-4, 3e-4)}.items():
+        for run, value in enumerate(values):
+            rows["7", "windows", option, str(run)] = {"error": str(value)}
+    best, elsewhere = regret.regrets(rows)["windows", 7]
+    assert best == pytest.approx(4e-4 / 3e-4)
+    assert elsewhere == pytest.approx(4e-4 / 5e-4)  # "4" for the first run, "2" for the second

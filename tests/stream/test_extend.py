@@ -12,6 +12,7 @@ import pytest
 import blindfold
 import privtraj as pt
 from privtraj.base.errors import BudgetError, InputError
+from privtraj.base.space import Slabs
 from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
 from privtraj.privacy.certificate import (
     BATCHES,
@@ -20,9 +21,10 @@ from privtraj.privacy.certificate import (
     batch,
     certify_disjoint,
 )
-from privtraj.privacy.guard import Guard
+from privtraj.privacy.guard import Guard, MemoryRows
 from privtraj.privacy.ledger import Ledger
 from privtraj.stream import extend as extend_module
+from privtraj.stream.batches import WithPast
 from privtraj.stream.people import People, new_key
 
 
@@ -190,6 +192,17 @@ def test_a_batch_is_private_if_nobody_knows_its_noise_and_keeps_to_a_plan(
     assert [len(plan.releases) for plan in made] == [1, 1]
 
 
+def test_people_of_a_batch_may_have_several_records_and_pay_for_each():
+    whose = {"person": np.arange(300) // 2, "records_per_person": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(month(0, **whose))
+        grown = model.extend(month(1, **whose), new_people=True, seed=1)
+    (tree,) = grown.certificate.guarantee.parts
+    assert [event.person for event, _ in releases(tree.branches[-1])] == [(2, True)]
+    assert grown.verify() <= 1
+
+
 # Who is among people of earlier batches ---------------------------------------------------------
 
 
@@ -298,3 +311,28 @@ def test_one_person_more_moves_the_counts_of_a_batch_by_one(january):
         seen.append(kept)
     assert np.abs(seen[0].answer - seen[1].answer).sum() == 1
     assert seen[0].event.epsilon == pytest.approx(1, abs=1e-4)
+
+
+def test_people_of_the_past_move_no_answer_by_more_than_a_record():
+    rng, halves = np.random.default_rng(0), Slabs.between(np.array([0.5]))
+    points, times = rng.random((40, 2)).astype(np.float32), rng.random(40)
+    past = MemoryRows(points[:25], times[:25])
+    seen = []
+    for last in (40, 39):
+        rows = WithPast(MemoryRows(points[25:last], times[25:last]), past)
+        seen.append((rows.cell_counts(halves, (3, 3)), rows.in_slabs(halves)))
+    (counts, every), (fewer, others) = seen
+    assert np.array_equal(np.sort(counts - fewer, axis=None), [0] * 17 + [1])
+    assert (counts.sum(), len(every.points), len(others.points)) == (40, 40, 39)
+    assert np.all(np.diff(every.slabs) >= 0)
+    assert {tuple(one) for one in others.points} < {tuple(one) for one in every.points}
+
+
+def test_windows_that_are_shorter_than_those_of_the_batch_become_one(march):
+    rows = march.counted
+    assert rows[0, :2].tolist() == [0, 1]
+    assert np.array_equal(rows[1:, 0], rows[:-1, 1])
+    assert rows[0, 3] > rows[1, 3]  # noise of all that was added up
+    told = march.diagnostics
+    assert np.all(np.diff(told["people_middles"]) > 0)
+    assert len(told["people_middles"]) == len(told["people_per_time"])

@@ -205,6 +205,8 @@ def test_who_returns_pays_for_every_batch_and_the_cap_holds_for_the_largest_of_t
             named(*range(40, 60)), "pay", 3
         )  # of whom nobody returns: that is not looked at
     assert house.folder.joinpath("ledger").read_bytes() == before
+    with pytest.raises(BudgetError, match="has epsilon 0 and"):  # a fit that may be of anybody
+        house.ledger.reserve(bytes(32), *BUDGET)
     house.ledger.charge(0.5, 0.0, "add-remove", "another tool")
     with pytest.raises(BudgetError, match=r"has epsilon 0\.5 and"):
         house.admit(named(*range(40, 60)), "pay", 2)

@@ -24,20 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privtraj.assess.common import SURE
-from privtraj.base.arrays import Floats, Ints, Mask
+from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
-from privtraj.measures.pairs import BANDS
-from privtraj.measures.tables import (
-    FEWEST_GROUPS,
-    MOST_GROUPS,
-    PARTS,
-    PER_CELL,
-    ROUNDS,
-    TABLES,
-    VALUES,
-    WINDOWS,
-)
+from privtraj.measures.tables import ROUNDS, TABLES, VALUES, WINDOWS, Detail
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -45,6 +35,18 @@ if TYPE_CHECKING:
 APART = 0.5
 """Standard deviations between a group and everybody that people ask about: a medium difference by
 Cohen's convention."""
+
+
+def off_by(noise: float, people: float, among: float, values: int = 1) -> float:
+    """Standard deviations by which noise of so many people moves a mean of people, who are some of
+    those among whom it is spread, with one of so many values: noise adds up over them."""
+    return noise * math.sqrt(values / (max(among, 1.0) * max(people, 1.0)))
+
+
+def half_width(off: float, people: float) -> float:
+    """Of the 90 % interval of a mean, in standard deviations: by noise, and by the chance of so
+    many people."""
+    return SURE * math.hypot(off, max(people, 1.0) ** -0.5)
 
 
 @dataclass(frozen=True)
@@ -57,35 +59,12 @@ class GroupNoise:
     mean: float
     numbers: bool = True
 
-    def lost(self, people: float) -> str:
-        """What is lost of a value that so many have: "share", "numbers", or nothing."""
-        if people <= SURE * self.count:
+    def lost(self, people: float, values: int = 1) -> str:
+        """What is lost of a value, or of several together, that so many have: "share", "numbers",
+        or nothing."""
+        if people <= SURE * self.count * values**0.5:
             return "share"
-        return "numbers" if self.numbers and people < self.mean / APART else ""
-
-    def of_means(self, people: Floats, values: Ints) -> tuple[Floats, Mask]:
-        """(P, L) half widths of 90 % intervals of means at P times, in standard deviations of
-        everybody, and which of them are lost; of so many people who have one of values (L,).
-
-        Noise adds up over the times of a value:  s^2 = values mean^2 / (people of all times).
-        """
-        among, here = np.maximum(people.sum(axis=0), 1.0), np.maximum(people, 1.0)
-        off = self.mean * np.sqrt(values / (among * here))
-        lost = (off > APART) | (among <= SURE * self.count * np.sqrt(values))
-        return SURE * np.hypot(off, here**-0.5), lost
-
-    def of_shares(self, people: Floats) -> Floats:
-        """(P, ...) half widths of 90 % intervals of shares among so many people at P times."""
-        among, here = max(float(people.sum()), 1.0), np.maximum(people, 1.0)
-        half: Floats = SURE / 2 * np.hypot(2 * self.count / np.sqrt(among * here), here**-0.5)
-        return half
-
-
-def parts_of_numbers(mu: float, columns: Sequence[Column], people: float) -> float:
-    """Into how many groups of as many people a number is cut, where two numbers are counted."""
-    d = len(Axes.of(columns).levels)
-    cell = math.sqrt(max(math.comb(d, 2), 1) / ROUNDS[2]) / mu
-    return float(np.clip(math.sqrt(people / (PER_CELL * cell)), FEWEST_GROUPS, MOST_GROUPS))
+        return "numbers" if self.numbers and off_by(self.mean, people, people) > APART else ""
 
 
 def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str, GroupNoise]:
@@ -95,11 +74,12 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
     the sum over the sizes m of all its tables.
     """
     axes = Axes.of(columns)
-    bands = np.array([levels or BANDS for levels in axes.levels], float)
+    groups, few, parts = Detail.of(mu, len(axes.levels), people)
+    bands = np.array([levels or few for levels in axes.levels], float)
     alone = np.repeat(np.where(axes.numbers, VALUES[0], bands), np.where(axes.numbers, 3, 1))
     pairs = np.array([a * b for a, b in combinations(bands, 2)] or [1.0])
-    again = np.concatenate([pairs, PARTS * pairs])  # all pairs, at worst
-    in_groups, in_bands = parts_of_numbers(mu, columns, people), BANDS / (1 - BANDS**-2.0)
+    again = np.concatenate([pairs, parts * pairs])  # all pairs, at worst
+    in_bands = few / (1 - few**-2.0)
 
     def variance(turn: int, cells: float, sizes: Floats) -> float:
         return float(np.sqrt(sizes / cells).sum()) / (ROUNDS[turn] * mu**2)
@@ -109,17 +89,17 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
         if column.of:
             continue
         if not isinstance(column, Category):
-            over_time = WINDOWS * in_bands * variance(1, WINDOWS * BANDS, WINDOWS * bands)
+            over_time = WINDOWS * in_bands * variance(1, WINDOWS * few, WINDOWS * bands)
             mean = 1 / (1 / (VALUES[0] * variance(0, VALUES[0], alone)) + 1 / over_time)
             made[column.name] = GroupNoise(0.0, math.sqrt(mean))
             continue
-        n, cells = float(column.levels), float(column.levels * BANDS)
+        n, cells = float(column.levels), float(column.levels * few)
         over_time = WINDOWS * variance(1, WINDOWS * n, WINDOWS * bands)
         count = 1 / (1 / variance(0, n, alone) + 1 / over_time)
         mean = 1 / (
             1 / (in_bands * variance(2, cells, pairs))
-            + 1 / (in_groups * variance(3, cells, again))
-            + 1 / (in_bands * PARTS * variance(3, PARTS * cells, again))
+            + 1 / (groups * variance(3, cells, again))
+            + 1 / (in_bands * parts * variance(3, parts * cells, again))
         )
         made[column.name] = GroupNoise(math.sqrt(count), math.sqrt(mean), bool(axes.numbers.any()))
     return made
@@ -181,7 +161,8 @@ def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
             here = max(share * people, 1.0)
             name = "missing" if label is None else str(label)
             off = SURE * noise.count / people
-            mean_off = SURE * math.hypot(noise.numbers * noise.mean / here, here**-0.5)
+            off_mean = noise.numbers * off_by(noise.mean, here, here)
+            mean_off = half_width(off_mean, here)
             made.append(Group(column.name, name, share, off, mean_off, noise.lost(here)))
     return tuple(sorted(made, key=lambda one: not one.lost))
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from privtraj.assess.common import Estimate, kept, kept_file
-from privtraj.assess.groups import Group, groups_of, parts_of_numbers, told_by_tables
+from privtraj.assess.groups import Group, groups_of, told_by_tables
 from privtraj.assess.simulate import (
     POPULATION,
     RELEASED,
@@ -42,10 +42,11 @@ from privtraj.assess.simulate import (
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import TimeAxis, from_unit
-from privtraj.columns.kinds import Angle, Category
+from privtraj.columns.kinds import Angle
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure
 from privtraj.measures.registry import find
+from privtraj.measures.tables import Detail
 from privtraj.measures.windows import hidden_unlooked
 from privtraj.metrics.columns import numbers_alone
 from privtraj.metrics.people import meeting
@@ -59,7 +60,7 @@ READ_TIMES = 8  # when models are compared, if people are at any time or at more
 DOUBT = 4.0
 """Half width of a band, in root mean squared changes of refits: holds the truth in nine of ten."""
 MOMENTS = 64  # of people who come at any time: more of them make more calls, and no other crowd
-PEOPLE = 2000  # of each model, whose medians, shares and correlations are compared
+PEOPLE = 2000  # of each model, whose medians and correlations are compared
 MOST_STANDS = 256  # of a crowd; more are no other crowd than the model's own
 
 
@@ -69,7 +70,6 @@ class Quality:
 
     numeric_times: (Q,).  groups: what is known of each value of a category, those lost first.
     medians: {number: (Q,) half widths of 90 % bands, in data units}.
-    shares: {category: (Q, levels) half widths}.
     correlations: {"a, b": mean over the times}, and the half width of any at one time.
     """
 
@@ -78,7 +78,6 @@ class Quality:
     at_times: tuple[Estimate, ...]
     groups: tuple[Group, ...]
     medians: dict[str, tuple[float, ...]]
-    shares: dict[str, tuple[tuple[float, ...], ...]]
     correlations: dict[str, float]
     correlation: float | None
     refits: int
@@ -94,7 +93,6 @@ class Quality:
             "at_times": tuple(Estimate(**each) for each in values["at_times"]),
             "groups": tuple(Group(**each) for each in values["groups"]),
             "medians": {name: tuple(each) for name, each in values["medians"].items()},
-            "shares": {k: tuple(map(tuple, each)) for k, each in values["shares"].items()},
         }
         return cls(**{**values, **made})
 
@@ -159,7 +157,7 @@ def estimated_quality(
         tuple(times.tolist()),
         at_times,
         groups_of(model),
-        *_bands(model, people, numbers),
+        *_bands(model, numbers),
         refits,
     )
 
@@ -250,7 +248,7 @@ class PossibleCrowd:
         some = drawn(model, middle, 1000, self.seed)[:, 0, model.axes.numbers]
         tables, told = told_by_tables(model), model.diagnostics
         if tables is not None:  # a number is cut into so many parts of equal shares
-            parts = parts_of_numbers(tables[0], model.columns, tables[1])
+            parts = Detail.of(tables[0], len(model.axes.levels), tables[1]).groups
             finest = float(np.sqrt(some.var(axis=0).mean())) / parts
         else:
             sides = [side for side in told.get("cell_side") or [] if side is not None]
@@ -334,10 +332,10 @@ def half_widths(own: Floats, others: Floats) -> Floats:
 
 
 def _bands(
-    model: TrajectoryModel, people: Sequence[Floats], numbers: Sequence[Floats]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, float], float | None]:
-    """Half widths of medians and of shares of categories; correlations, and the half width of one
-    at one time, all times and pairs together."""
+    model: TrajectoryModel, numbers: Sequence[Floats]
+) -> tuple[dict[str, Any], dict[str, float], float | None]:
+    """Half widths of medians; correlations, and the half width of one at one time, all times and
+    pairs together."""
     places = np.flatnonzero(model.axes.numbers).tolist()
     middles = from_unit([np.median(each, axis=0) for each in numbers], model.bounds[places])
     for j, k in enumerate(places):
@@ -349,20 +347,14 @@ def _bands(
         if not (model.columns[k].of or isinstance(model.columns[k], Angle))  # a cosine, a sine
     ]
     medians = {name: tuple(widths[:, j].tolist()) for j, name in plain}
-    shares, levels = {}, [model.axes.level_of(each) for each in people]
-    for k, column in enumerate(model.columns):
-        if isinstance(column, Category):
-            every = np.arange(column.levels)
-            own, *others = ((at[..., [k]] == every).mean(axis=0) for at in levels)  # (Q, levels)
-            shares[column.name] = tuple(map(tuple, half_widths(own, np.array(others)).tolist()))
     if len(places) < 2:
-        return medians, shares, {}, None
+        return medians, {}, None
     own, *others = map(correlations, numbers)
     squares = float(np.mean([np.mean((each - own) ** 2) for each in others]))
     pairs = {pair: k for k, pair in enumerate(combinations(range(len(places)), 2))}
     means = own.mean(axis=0).tolist()
     named = {f"{a}, {b}": means[pairs[i, j]] for (i, a), (j, b) in combinations(plain, 2)}
-    return medians, shares, named, DOUBT * math.sqrt(squares)
+    return medians, named, DOUBT * math.sqrt(squares)
 
 
 def correlations(numbers: Floats) -> Floats:

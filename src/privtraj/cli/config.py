@@ -83,9 +83,11 @@ def _parsed(path: Path) -> dict[str, Any]:
 def _checked(name: str, value: Any, path: Path) -> Any:
     kind = OPTIONS[name].kind
     parts: dict[str, Any] = {"": value}
-    if name == "feature" and isinstance(value, list):  # one may be named like a placeholder
+    if name in ("feature", "constant") and isinstance(
+        value, list
+    ):  # one may be named like a placeholder
         parts = {str(x[0]): x[1:] for x in value if isinstance(x, list) and x}
-    elif name == "columns" and isinstance(value, dict):  # as may values of a category
+    elif name == "columns" and isinstance(value, dict):  # as may be values of a category
         forms = {str(x): form for x, form in value.items() if isinstance(form, dict)}
         parts = {
             x: [form.get(k) for k in ("low", "high", "values", "offset")]

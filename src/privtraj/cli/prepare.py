@@ -61,6 +61,8 @@ def init(args: argparse.Namespace, console: Console) -> None:
         console.note(note)
     shared.note_left_out(args.data, args.out, "to fit on the command line", console)
     forms = found.forms if found else {}
+    if found and found.constant:
+        known["constant"] = [[name, "<value>"] for name in found.constant]
     console.write(template(columns, known, args.out, forms), args.out, args.force)
     values: dict[str, Any] = {"config": str(args.out), "columns": dict(columns)}
     shown = ""
@@ -89,7 +91,8 @@ def template(
     """
     from privtraj.data.arrow import unit_of
 
-    roles = guess_roles(columns)
+    alike = [name for name, _ in known.get("constant", ())]
+    roles = guess_roles([one for one in columns if one[0] not in alike])
     head = [
         f"Every public choice of a fit. Fill in what is in <angle brackets>, check what is guessed "
         f"from names, remove the columns that are not wanted, then run: privtraj fit --config "
@@ -104,6 +107,7 @@ def template(
     forms = {name: forms[name] for name in (*roles.features, *roles.kinds) if name in forms}
     kinds = {name: "number" for name in roles.features if name in forms} | roles.kinds
     guesses = {roles.time: "time?", roles.person: "person?"}
+    guesses |= dict.fromkeys(alike, "constant?")
     guesses |= {
         name: " ".join(f"{w}?" for w in (k, *forms.get(name, {}))) for name, k in kinds.items()
     }

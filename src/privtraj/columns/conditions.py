@@ -13,9 +13,13 @@ As text, on the command line: F, II,III, 40..60, 40.. and nothing at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from types import MappingProxyType
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +28,13 @@ from privtraj.base import space
 from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import Arg, InputError, Said, first_few, is_number, listed
 from privtraj.columns.kinds import (
+    YEAR,
     Angle,
     Category,
     Column,
     Date,
     Integer,
+    LogNumber,
     Number,
     of_tables,
     text_of,
@@ -163,35 +169,67 @@ def within_reach(one: Condition, before: NDArray[Any], after: NDArray[Any], ladd
 
 # Constraints ------------------------------------------------------------------------------------
 
-RISING, FALLING = "rising", "falling"
+RISING, FALLING, AGEING = "rising", "falling", "ageing"
+_OFFSET = re.compile(r"[+-]\d\d:?\d\d")  # a time zone without a name
 ROUNDS = 8  # of putting paths in order and restoring the marginals; set by hand, as more do nothing
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """monotone: {feature: "rising" or "falling"}.  precision: {feature: step}, 1 for integers."""
+    """What is public about features, and how tables write them.
+
+    monotone: {feature: "rising", "falling" or "ageing"}.  precision: {feature: step}, 1 for
+    integers.  constant: {column: value} that tables have in every row, and nobody measures.
+    zone: {column: time zone} in which tables have moments; the others are in UTC.
+    """
 
     monotone: Mapping[str, str]
     precision: Mapping[str, float]
+    constant: Mapping[str, Any] = field(default_factory=dict)
+    zone: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def declared(cls, monotone: Any, precision: Any) -> Constraints:
-        """As users give them: monotone may be a list of features that never fall."""
-        if isinstance(monotone, str):
-            monotone = [monotone]
-        try:
-            if monotone is not None and not isinstance(monotone, Mapping):
-                monotone = dict.fromkeys(monotone, RISING)
-            made = cls(dict(monotone or {}), dict(precision or {}))
-        except (TypeError, ValueError):
-            raise InputError(
-                Arg("monotone"), " must list features, and ", Arg("precision"), " a step for each"
-            ) from None
-        if not set(made.monotone.values()) <= {RISING, FALLING}:
-            raise InputError(Arg("monotone"), f" must say '{RISING}' or '{FALLING}' of a feature")
-        if not all(is_number(step) and 0 < step < np.inf for step in made.precision.values()):
-            raise InputError(Arg("precision"), " must be a step above 0, such as 1 for integers")
-        return made
+    def declared(
+        cls,
+        monotone: Any,
+        precision: Any,
+        constant: Any = None,
+        zone: Any = None,
+        ageing: Any = None,
+    ) -> Constraints:
+        """As users give them: monotone may be a list of features that never fall; ageing is one."""
+        rules: dict[str, tuple[Any, Callable[[Any], object], str]] = {
+            "ageing": (ageing, AGEING.__eq__, "must list features"),
+            "monotone": (monotone, (RISING, FALLING, AGEING).__contains__,
+                f"must list features, or say '{RISING}', '{FALLING}' or '{AGEING}' of each"),
+            "precision": (precision, lambda step: is_number(step) and 0 < step < np.inf,
+                "must be a step above 0 for each feature, such as 1 for integers"),
+            "constant": (constant, lambda value: isinstance(value, str | bool) or is_number(value),
+                "must be a value for each column"),
+            "zone": (zone, lambda place: _OFFSET.fullmatch(place) or ZoneInfo(place),
+                "must be a time zone such as 'Europe/Berlin' for each column"),
+        }  # fmt: skip
+        made: dict[str, Any] = {}
+        for word, (given, fits, must) in rules.items():
+            way = {"ageing": AGEING, "monotone": RISING}.get(word)
+            try:
+                names: Any = [given] if isinstance(given, str) else given or ()
+                alone = way and not isinstance(names, Mapping)
+                made[word] = dict.fromkeys(names, way) if alone else dict(names)
+                known = all(map(fits, made[word].values()))
+            except (TypeError, ValueError, KeyError, OSError):
+                known = False
+            if not known:
+                raise InputError(Arg(word), f" {must}")
+        made["monotone"] |= made.pop("ageing")
+        return cls(**made)
+
+    @classmethod
+    def of(cls, recipe: Any, zone: Mapping[str, str] = MappingProxyType({})) -> Constraints:
+        """Those of a recipe.  zone: of columns for which it has none."""
+        words = {word: getattr(recipe, word) for word in signature(cls.declared).parameters}
+        made = cls.declared(**words)
+        return replace(made, zone={**zone, **made.zone})
 
     def check(self, columns: Sequence[Column]) -> None:
         """Refuse what is said of other columns than these, or of kinds that have no such thing."""
@@ -205,11 +243,22 @@ class Constraints:
                     raise InputError(Arg(name), start + "not among the features that are numbers")
                 if name == "monotone" and isinstance(known[feature], Angle):
                     raise InputError(Arg(name), start + "an angle, and goes round")
+                if self.monotone.get(feature) == AGEING and isinstance(known[feature], LogNumber):
+                    raise InputError(Arg("ageing"), start + "on a log scale: declare it without")
+        for feature in known:
+            if feature in self.constant:
+                raise InputError(Arg("constant"), f" names '{feature}', which is a feature")
 
     def directions(self, features: tuple[str, ...]) -> Floats:
         """(d,) 1 for features that rise, -1 for those that fall, 0 for others."""
-        signs = {RISING: 1.0, FALLING: -1.0}
+        signs = {RISING: 1.0, AGEING: 1.0, FALLING: -1.0}
         return np.array([signs.get(self.monotone.get(name, ""), 0.0) for name in features])
+
+    def rates(self, features: tuple[str, ...], length: float, datetime: bool) -> Floats:
+        """(d,) how far features go by themselves in a range of time of this length, with dates in
+        years; 0 for those that do not."""
+        ageing = np.array([self.monotone.get(name) == AGEING for name in features], float)
+        return ageing * (length / YEAR if datetime else length)
 
     def rounded(self, values: Floats, columns: Sequence[Column]) -> Floats:
         """Values (..., e) of the columns of a table in steps of the precision."""
@@ -223,7 +272,9 @@ class Constraints:
 NONE = Constraints({}, {})
 
 
-def in_order(paths: NDArray[Any], directions: Floats) -> NDArray[Any]:
+def in_order(
+    paths: NDArray[Any], directions: Floats, clock: Floats | None = None, rates: Any = ()
+) -> NDArray[Any]:
     """Paths (n, K, d) whose features rise (1), fall (-1) or do as they like (0), by directions.
 
     A rising feature of paths (n, K) is put in order by alternating two steps: each path becomes
@@ -231,6 +282,10 @@ def in_order(paths: NDArray[Any], directions: Floats) -> NDArray[Any]:
     falls; and at each time the people, in their order, get the values that there were, which are
     the marginal's. The first step is last, so that nobody falls, and what it still moves is what
     the marginals, which are noisy, contradict themselves.
+
+    A feature with a rate goes so far between two times of the clock (K,), whoever it is: a path is
+    moved as a whole to where it was on average. The marginals follow, as far as these people age
+    together: those of a population that is renewed would not.
     """
 
     def rising(values: NDArray[Any]) -> Any:
@@ -245,4 +300,7 @@ def in_order(paths: NDArray[Any], directions: Floats) -> NDArray[Any]:
         for _ in range(ROUNDS):
             np.put_along_axis(values, np.argsort(rising(values), axis=0), wanted, axis=0)
         paths[:, :, k] = directions[k] * rising(values)
+    for k in np.flatnonzero(rates):
+        way = rates[k] * clock
+        paths[:, :, k] = way + (paths[:, :, k] - way).mean(axis=1, keepdims=True)
     return paths

@@ -41,6 +41,7 @@ MOST_LEVELS = 10_000  # of a category: a table of two such columns is more than 
 UNDECLARED = -1  # the level of a value that is not declared, where no other stands for it
 SHOWN = 5  # values of a category that are shown where there is no place for all
 DAY = 86_400.0  # seconds
+YEAR = 365.2425 * DAY
 
 Label = str | int | bool
 

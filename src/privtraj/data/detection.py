@@ -135,6 +135,11 @@ class Detected:
         return made
 
     @property
+    def constant(self) -> list[str]:
+        """Columns that seem to have one value."""
+        return [name for name, own in self.seen.items() if "constant" in own]
+
+    @property
     def kinds(self) -> list[tuple[str, str]]:
         """Name and kind of all columns: "number", "date" or "text"."""
         return [(column.name, column.kind.word) for column in self.columns]
@@ -166,12 +171,11 @@ class Detected:
                 "scale": "it is skewed: keep the log scale if ratios matter, else remove it",
             }
             asked += [f"'{name}': {said}" for word, said in signs.items() if word in own]
-        for name in (name for name, own in self.seen.items() if "constant" in own):
-            asked.append(f"'{name}' seems to have one value: {CONSTANT}")
+        asked += [f"'{name}' seems to have one value: {CONSTANT}" for name in self.constant]
         return [*asked, *(column.error().typed() + where for column in odd)]
 
 
-CONSTANT = "leave it out, as a fit gives it a spread, and write it beside the paths"
+CONSTANT = "declare it as a constant, which tables then have, and which costs nothing"
 
 
 def is_csv(path: Path) -> bool:
@@ -219,6 +223,9 @@ def detect(path: Path) -> Detected:
             for name, cells in zip(names, sample, strict=True)
             if kinds[name] == NUMBER
         }
+        for name, cells in zip(names, sample, strict=True):
+            if kinds[name] == TEXT and len(cells) >= _ALIKE and len(cells.unique()) == 1:
+                seen[name] = {"constant": True}
         return Detected(dialect, columns, questions, next(rest, None) is None, seen)
 
 

@@ -65,6 +65,7 @@ class Snapshots:
     domain: public, where people can be at all; it decides nothing about records.
     stated: what the guarantee takes on the steward's word, for the certificate.
     checked: what was seen to be true of the records before anything is released.
+    zone: {column: time zone} of those whose type has one.
     features: d names.  bounds: (d, 2) low and high of each, in data units.  axes: which of them are
     numbers, and which categories.  shape: what a guard has to know of the records.
 
@@ -81,6 +82,7 @@ class Snapshots:
     stated: tuple[str, ...] = ()
     domain: Domain | None = None
     checked: tuple[str, ...] = ()
+    zone: Mapping[str, str] = field(default_factory=dict)
     features: tuple[str, ...] = field(init=False)
     bounds: Floats = field(init=False)
     axes: Axes = field(init=False)
@@ -130,11 +132,12 @@ class Snapshots:
         The other arguments are those of `from_arrays`.
         """
         public = PublicInputs.declared(**declared)
-        rows = _rows_of_source(source, query, public, row_by_row)
+        rows, schema = _rows_of_source(source, query, public, row_by_row)
         stated = (ROW_BY_ROW,) if row_by_row else ()
         if public.dialect.newlines == "quoted":
             stated = (*stated, QUOTED)
-        return cls._build(rows, public, stated)
+        zone = {x.name: str(x.type.tz) for x in schema if getattr(x.type, "tz", None)}
+        return replace(cls._build(rows, public, stated), zone=zone)
 
     @classmethod
     @declaring
@@ -299,8 +302,11 @@ class Snapshots:
         return f"Snapshots({self.time_name} from {first} to {last}; {box})"
 
 
-def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by_row: bool) -> Rows:
-    """The records, left in the database that holds them where that is possible."""
+def _rows_of_source(
+    source: Any, query: str | None, public: PublicInputs, row_by_row: bool
+) -> tuple[Rows, Any]:
+    """The records, left in the database that holds them where that is possible, and the Arrow
+    schema of their table."""
     kinds, dialect, columns = public.cell_kinds, public.dialect, list(public.cell_kinds)
     unread: UnreadableCells | None = None
     try:
@@ -318,6 +324,6 @@ def _rows_of_source(source: Any, query: str | None, public: PublicInputs, row_by
 
         rows = sql_rows.rows_of(remote, public)
         if rows is not None:
-            return rows
+            return rows, remote.table.schema().to_pyarrow()
         table = remote.read()
-    return rows_of(Records.of_table(table, public), public)
+    return rows_of(Records.of_table(table, public), public), table.schema

@@ -277,25 +277,23 @@ class Area(Walkable):
         sees, turn = np.ones((len(x), len(y)), bool), _cross(x[:, None], y)
         for wall in self._walls.reshape(-1, 2, 2):
             left_x, left_y = (_cross(wall[1] - wall[0], z - wall[0]) > 0 for z in (x, y))
-            for i, j in ((left_x, ~left_y), (~left_x, left_y)):
-                if i.any() and j.any():
-                    here = np.ix_(i, j)
-                    p, q = (turn[here] + _cross(y[j], e) - _cross(x[i], e)[:, None] for e in wall)
+            for a, b in ((left_x, ~left_y), (~left_x, left_y)):
+                if a.any() and b.any():
+                    here = np.ix_(a, b)
+                    p, q = (turn[here] + _cross(y[b], e) - _cross(x[a], e)[:, None] for e in wall)
                     sees[here] &= (p > 0) == (q > 0)
         return sees
 
     def seen(self, places: Floats) -> Seen:
         """Among the nearest corners and the nearest other nodes; all nodes if none of these."""
-        from scipy.spatial import cKDTree
-        from scipy.spatial.distance import cdist
+        from scipy.spatial import cKDTree, distance
 
         if np.isinf(self._radius):  # few: the nearest of all that are seen
-            lengths = np.where(
-                self.each_sees(places, self.nodes), cdist(places, self.nodes), np.inf
-            )
+            sees = self.each_sees(places, self.nodes)
+            lengths = np.where(sees, distance.cdist(places, self.nodes), np.inf)
             nodes = np.argsort(lengths, axis=1)[:, : _SEEN[0]]
             return Seen(nodes, np.take_along_axis(lengths, nodes, axis=1))
-        near, ends = [np.zeros((len(places), 0), np.int64)], (0, self._turns, len(self.nodes))
+        near, ends = [], (0, self._turns, len(self.nodes))
         for first, last, most in zip(ends[:2], ends[1:], _SEEN, strict=True):
             if first < last:
                 most = min(most, last - first)

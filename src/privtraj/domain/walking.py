@@ -115,29 +115,21 @@ def _shortest(plot: Plot, x: Floats, y: Floats, a: Floats, b: Floats, rest: Floa
 
 
 def _plan(a: Floats, b: Floats, cost: Floats) -> coo_array:
-    """The coupling of least cost (n, m); of equal weights a matching, which is found faster."""
-    if len(a) == len(b) and np.ptp(a) == np.ptp(b) == 0:
-        row, column = _matching(cost)
-        return sparse((np.full(len(a), 1 / len(a)), (row, column)), shape=cost.shape)
-    return least_cost(a / a.sum(), b / b.sum(), cost)
-
-
-def _matching(cost: Floats) -> tuple[Ints, Ints]:
-    """Rows and columns of least cost (n, n) in all. Prices of columns, by a few sweeps of entropic
-    transport, change no matching's place among the others, and a third of the time is left."""
+    """The coupling of least cost (n, m); of equal weights a matching, which is found faster: prices
+    of columns, by sweeps of entropic transport, leave its time a third, and the best the best."""
+    if len(a) != len(b) or np.ptp(a) != 0 or np.ptp(b) != 0:
+        return least_cost(a / a.sum(), b / b.sum(), cost)
     from scipy.optimize import linear_sum_assignment
 
     left = cost - cost.min(axis=1, keepdims=True)
-    blur = left.mean() / PRICED
-    if blur > 0:
-        kernel = np.exp(np.maximum(-left / blur, -40).astype(np.float32))
-        v = np.ones(len(left), np.float32)
-        for _ in range(SWEEPS):
-            v = 1 / (1 / (kernel @ v) @ kernel)
-        left -= blur * np.log(v)
-        left -= left.min(axis=1, keepdims=True)
-    row, column = linear_sum_assignment(left)
-    return row, column
+    blur = max(left.mean() / PRICED, 1e-300)
+    kernel = np.exp(np.maximum(-left / blur, -40).astype(np.float32))
+    v = np.ones(len(left), np.float32)
+    for _ in range(SWEEPS):
+        v = 1 / (1 / (kernel @ v) @ kernel)
+    left -= blur * np.log(v)
+    row, column = linear_sum_assignment(left - left.min(axis=1, keepdims=True))
+    return sparse((np.full(len(a), 1 / len(a)), (row, column)), shape=cost.shape)
 
 
 @dataclass(frozen=True)

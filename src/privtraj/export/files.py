@@ -75,7 +75,7 @@ def _located(paths: PathRows, x: str | None, y: str | None) -> list[tuple[list[f
     at = _places(paths, x, y)
     steps = {paths.features[k]: paths.precision.get(paths.features[k], STEP) for k in at}
     fine = {**paths.precision, **{name: max(step, STEP) for name, step in steps.items()}}
-    table = replace(paths, precision=fine).to_arrow()
+    table = replace(paths, precision=fine, zone={}).to_arrow()  # JSON has moments in UTC
     time, where = table.column_names[1], [table.column_names[k - len(paths.features)] for k in at]
     units = {"timestamp[ms]": "milliseconds", "timestamp[us]": "microseconds"}
     digits, found = units.get(str(table.schema.types[1]), "seconds"), []
@@ -236,7 +236,7 @@ def to_anndata(
 ) -> Any:
     """See `Paths.to_anndata`."""
     anndata = anndata_needed()
-    d, frame = paths.values.shape[2], paths.to_frame()
+    d, frame = paths.values.shape[2], replace(paths, zone={}).to_frame()  # a file has no zones
     plain = [not paths.columns or paths.columns[k].kind == Number.kind for k in range(d)]
     numbers = np.flatnonzero(plain)
     names_of_numbers = [list(frame.columns[-d:])[k] for k in numbers]

@@ -46,6 +46,7 @@ class PathRows:
     Tables, maps and files have values in public steps (see `precision`), and dates as dates; these
     arrays have all digits.
     precision: {feature: step} where somebody said; else steps follow from the bounds.
+    constant: {column: value} that tables have in every row.  zone: {column: time zone} of moments.
     columns: d of them, what the values are; () for plain numbers. A category's values are levels,
     which tables write as what they mean; a number that is missing is NaN.
     present: (n, q) whether they are there; everybody always, unless the population changes. Values
@@ -66,6 +67,8 @@ class PathRows:
     parent: Ints | None = None
     columns: tuple[Column, ...] = ()
     precision: Mapping[str, float] = field(default_factory=dict)
+    constant: Mapping[str, Any] = field(default_factory=dict)
+    zone: Mapping[str, str] = field(default_factory=dict)
     ground: Plot | None = None
 
     def __post_init__(self) -> None:
@@ -101,7 +104,8 @@ class PathRows:
 
     def to_arrow(self) -> Any:
         """The long table (pyarrow): path, time, one column per feature, of its type; a row for each
-        path and time at which it is there. With branching, `parent` comes after the time."""
+        path and time at which it is there. With branching, `parent` comes after the time; columns
+        that are constant come before the others."""
         import pyarrow as pa
 
         n, q, _ = self.values.shape
@@ -109,14 +113,27 @@ class PathRows:
         columns: dict[str, Any] = {"path": self.rows(who)}
         when = free_name(self.time_name, columns)
         times = written_times(self.numeric_times, self.datetime)
-        columns[when] = self.rows(np.broadcast_to(times, (n, q)))
+        columns[when] = self._in_zone(self.time_name, self.rows(np.broadcast_to(times, (n, q))))
         if self.parent is not None:
             columns[free_name("parent", columns)] = self.parent[columns["path"]]
+        for name, value in self.constant.items():
+            columns[free_name(name, columns)] = pa.repeat(value, len(columns["path"]))
         for k, name in enumerate(self.features):
             values = self.rows(self.written(k))
             typed = arrow_column(self.columns[k], values) if self.columns else values
-            columns[free_name(name, columns)] = typed
+            columns[free_name(name, columns)] = self._in_zone(name, typed)
         return pa.table(columns)
+
+    def _in_zone(self, name: str, values: Any) -> Any:
+        """Values of a column, moments in their time zone if there is one."""
+        import pyarrow as pa
+
+        if name not in self.zone:
+            return values
+        moments = pa.array(values)
+        if pa.types.is_date(moments.type):
+            moments = moments.cast(pa.timestamp("s"))
+        return moments.cast(pa.timestamp(moments.type.unit, self.zone[name]))
 
     def to_frame(self) -> Any:
         """The long table as a pandas DataFrame."""

@@ -172,14 +172,17 @@ class Counts(Numbers):
         total: Floats,
         windows: Resolution,
         task: Task,
+        first: int = 0,
     ) -> Measured:
-        """The clouds behind counts (K, side ** d), noisy at epsilon, of people (K,)."""
+        """The clouds behind counts (K, side ** d), noisy at epsilon, of people (K,), in the windows
+        from the first on, for which those before count only as far as people stay."""
         recipe, plot, d = task.recipe, task.public.plot, round(math.log(counts.shape[1], side))
         inside = None if plot is None else plot.cells(side, d)
         coupling = TIME_COUPLING if recipe.time_coupling is None else recipe.time_coupling
         gaps = np.diff(windows.centres)
         together = gaps if coupling > 0 else None
         measure = estimate(counts, side, epsilon, total, d, together, inside)
+        measure, total, gaps = measure.since(first), total[first:], gaps[first:]
         mean, in_cells = float(total.mean()), np.count_nonzero(measure.weights, axis=1).mean()
         # people whose shares chance alone would make as uncertain: N / (1 + cells variance / N)
         effective = mean / (1 + float(in_cells) * laplace_variance(epsilon) / mean)

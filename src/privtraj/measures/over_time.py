@@ -59,7 +59,7 @@ to any other), and puts the nearest curves through where they arrived, by least 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -118,6 +118,10 @@ class GridMeasure:
     weights: Floats
     sides: Floats
     significant: Floats
+
+    def since(self, first: int) -> GridMeasure:
+        """From this time on."""
+        return GridMeasure(*(getattr(self, one.name)[first:] for one in fields(self)))
 
 
 class TimeAverage(NamedTuple):

@@ -16,11 +16,13 @@ s |f_k| |g_l| / N: that of a mean in a group, not of a cell. A contrast that som
 as the mean of a number (k = 1) among those of one level, is one of them. Its variance grows with
 the cells of a table: four bands tell a mean twice as well as nine groups, which tell what bands
 cannot. A function f has in bands the mean h, of squared norm rho; there the noise of theta is
-s |h| / (rho N), and tables of one pair are put together by their noise. Contrasts are independent
-of each other, and those of one order (the larger of both) are taken for draws of N(0, t^2 w), with
-w = 1, or the share of a level: then contrasts of rare levels are as large as others. What is kept
-of theta is the mean over t of any size, and over rest, by what they explain: much where the
-contrasts of an order stand out, and of each as its own noise allows. Nothing is cut off.
+s |h| / (rho N), and tables of one pair are put together by their noise. How a dependence changes is
+told by polynomials of time in the same way: a trend in a group is a contrast of its own.
+
+Contrasts are independent of each other. Of those of one order (the larger of both) a share m is
+drawn from N(0, t^2 w), and the others are 0; w = 1, or the share of a level: then contrasts of rare
+levels are as large as others. What is kept of theta is its mean over all t and m by what they
+explain: of each by its own evidence, and more where others stand out too. Nothing is cut off.
 
 Counts of a number by itself are halved again and again (`smoothed`), by the same average.
 """
@@ -36,15 +38,17 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
 
-BANDS = 4
-"""Of a number or an ordered category, with as many people each."""
 PER_GROUP = 4
 """Cells of a number in each of its groups: correlations within groups are seen by covariances."""
 SIZES = 4.0 ** np.arange(-2, 7)
 """t^2 of a dependence that is possible, over the median variance of its contrasts: from what cannot
 be seen to what cannot be missed."""
+MANY = np.array([1.0, 0.3, 0.1, 0.03])
+"""Of the contrasts of an order, that are not 0: 1 alone loses 7 % in means."""
 REST = 0.2
 """Prior of no dependence; .02 and .5 are as good to 1 %."""
+SHAPES = 64, 14, 10
+"""Places of the middle of a number that are tried, and widths of normal and log-normal ones."""
 
 Pair = tuple[int, int]
 Noisy = tuple[Floats, float]
@@ -80,26 +84,29 @@ class Cut(NamedTuple):
         return self.bands[np.unique(self.groups, return_index=True)[1]]
 
 
-def cut_number(shares: Floats, groups: int, lacks: int | None) -> Cut:
-    """Runs of values (F,) with about as many people."""
+def cut_number(shares: Floats, groups: int, bands: int, lacks: int | None) -> Cut:
+    """Runs of values (F,) with about as many people and as much of the mean distance from their
+    mean: tails, where a mean is decided, are cut nearly as the least squared error would."""
     known, parts = shares.copy(), np.zeros(len(shares), np.int64)
     if lacks is not None:
         known[lacks] = 0.0
         parts[lacks:] += 1
         parts[lacks + 1 :] += 1
-    people = max(float(known.sum()), 1e-300)
-    bands = _split(known, parts, people / min(BANDS, groups))
-    of_group = _split(known, bands, people / groups)
+    people, places = max(float(known.sum()), 1e-300), np.arange(len(known)) / len(known)
+    far = np.abs(places - known @ places / people)
+    known *= (1 + far / max(float(known @ far) / people, 1e-12)) / 2
+    of_band = _split(known, parts, people / bands)
+    of_group = _split(known, of_band, people / groups)
     mean = float(np.mean(np.bincount(of_group, known)))
-    return Cut(_split(known, of_group, mean / PER_GROUP), of_group, bands, True, lacks)
+    return Cut(_split(known, of_group, mean / PER_GROUP), of_group, of_band, True, lacks)
 
 
-def cut_levels(shares: Floats, least: float, ordered: bool) -> Cut:
+def cut_levels(shares: Floats, least: float, ordered: bool, bands: int) -> Cut:
     """A cell for each level of `least` people; the others are one, or neighbours together."""
     own = np.where(shares < least, len(shares), np.arange(len(shares)))
     of = _runs(shares, least) if ordered else _numbered(own)
     held: Floats = np.bincount(of, shares).astype(np.float64)
-    return Cut(of, of, _runs(held, 1 / BANDS)[of] if ordered else of, ordered)
+    return Cut(of, of, _runs(held, 1 / bands)[of] if ordered else of, ordered)
 
 
 def _split(shares: Floats, of: Ints, least: float) -> Ints:
@@ -179,17 +186,23 @@ def smoothed(counts: Sequence[Floats], people: float, deviation: float) -> Float
 
     Halves of the range, halves of these, and so on: how far two halves differ is known with the
     noise of the coarsest counts that tell them apart. Either one of them is empty, or they differ
-    as their neighbours do (a line through these, or not at all, by what explains more of them), and
-    of what is left that part is kept which stands out of the noise of all halves of this size.
+    as their neighbours do (a line through these, or not at all) or as halves of a normal or
+    log-normal number, by what explains more of them, and of what is left that part is kept which
+    stands out of the noise of all halves of this size.
     """
     masses, size = np.array([people]), len(counts[-1])
+    shape = _usual_shape(counts, people, deviation)
     while len(masses) < size:
         halves = next(table for table in counts if len(table) >= 2 * len(masses))
         variance = np.full(len(masses), len(halves) / len(masses) * deviation**2)
         apart = np.diff(halves.reshape(len(masses), 2, -1).sum(axis=2))[:, 0]
         beside = np.pad(masses, 1)
         line = np.clip((beside[2:] - beside[:-2]) / 8, -masses, masses)
-        tried = [(p, _kept(apart - p, variance, (masses + 1) ** 2)) for p in (line, 0 * line)]
+        two = shape.reshape(len(masses), 2, -1).sum(axis=2)
+        alike = masses * np.diff(two)[:, 0] / (two.sum(axis=1) + 1e-30)
+        tried = [
+            (p, _kept(apart - p, variance, (masses + 1) ** 2)) for p in (line, 0 * line, alike)
+        ]
         usual, (share, _, _) = max(tried, key=lambda one: one[1][1])
         made = np.clip(usual + share * (apart - usual), -masses, masses)
         chance = [np.exp(-((apart - end) ** 2) / (2 * variance)) / 4 for end in (-masses, masses)]
@@ -198,6 +211,30 @@ def smoothed(counts: Sequence[Floats], people: float, deviation: float) -> Float
         made = (either * made + masses * (chance[1] - chance[0])) / total
         masses = np.maximum(np.column_stack([masses - made, masses + made]).ravel() / 2, 0.0)
     return masses
+
+
+def _usual_shape(counts: Sequence[Floats], people: float, deviation: float) -> Floats:
+    """(F,) shares of values that are normal or log-normal, averaged by what they explain of noisy
+    counts: where people are few beside the noise, nobody is far from all others."""
+    size, (middles, *widths) = len(counts[-1]), SHAPES
+    at = (np.arange(size) + 0.5) / size
+    shapes = []
+    for scale, ends in (
+        (at, np.geomspace(1 / size, 0.5, widths[0])),
+        (np.log(at), np.geomspace(0.1, 2.0, widths[1])),
+    ):
+        centres = np.linspace(scale[0], scale[-1], middles)[:, None, None]
+        density = np.exp(-0.5 * ((scale - centres) / ends[:, None]) ** 2) * np.gradient(scale)
+        shapes.append(density.reshape(-1, size))
+    every = np.concatenate(shapes)
+    every /= every.sum(axis=1, keepdims=True) + 1e-300
+    logs = np.zeros(len(every))
+    for table in counts:
+        expected = people * every.reshape(len(every), len(table), -1).sum(axis=2)
+        logs -= ((expected - table) ** 2).sum(axis=1) / (2 * deviation**2)
+    chances = np.exp(logs - logs.max())
+    mean: Floats = chances @ every / chances.sum()
+    return mean
 
 
 # Two columns --------------------------------------------------------------------------------------
@@ -274,6 +311,14 @@ class Contrasts(NamedTuple):
         variance = np.divide(1, precision, out=np.full_like(precision, np.inf), where=precision > 0)
         return Contrasts(self.theta + share * (other.theta - self.theta), variance)
 
+    def over_time(self, when: Functions) -> list[Contrasts]:
+        """Of P tables, one of each part of time, those of the polynomials of time but the first."""
+        weights, seen = when.shares[:, None] * when.values, np.isfinite(self.variance)
+        theta = np.einsum("pk,pab->kab", weights, self.theta)
+        variance = np.einsum("pk,pab->kab", weights**2, np.where(seen, self.variance, 0.0))
+        variance = np.where(seen.all(axis=0), variance, np.inf)
+        return [Contrasts(*one) for one in zip(theta[1:, None], variance[1:, None], strict=True)]
+
     def denoised(self, rows: Basis, columns: Basis) -> tuple[Floats, float]:
         """What of N people in groups, (P, A, B) / N, is away from what was expected, as far as it
         stands out from noise, and the log odds that there is anything."""
@@ -296,15 +341,20 @@ class Contrasts(NamedTuple):
 def _kept(values: Floats, variance: Floats, level: Floats) -> tuple[Floats, float, float]:
     """What share (n,) of values with this noise is kept, the log likelihood, and that of rest."""
     spreads = np.concatenate(
-        [np.zeros((1, len(level)))]
-        + [SIZES[:, None] * np.median(variance / w) * w for w in (np.ones_like(level), level)]
+        [SIZES[:, None] * np.median(variance / w) * w for w in (np.ones_like(level), level)]
     )
-    total = variance + spreads
-    logs = -0.5 * (np.log(total) + values**2 / total).sum(axis=1)
-    logs += np.log(np.append(REST, np.full(2 * len(SIZES), (1 - REST) / (2 * len(SIZES)))))
-    chances = np.exp(logs - logs.max())
-    share: Floats = (chances / chances.sum()) @ (spreads / total)
-    return share, float(logs.max() + math.log(chances.sum())), float(logs[0] - math.log(REST))
+    total, many = variance + spreads, MANY[:, None, None]
+    rest = -0.5 * (np.log(variance) + values**2 / variance)
+    some = -0.5 * (np.log(total) + values**2 / total) + np.log(many)
+    with np.errstate(divide="ignore"):
+        mixed = np.logaddexp(some, np.log1p(-many) + rest)  # (shares, sizes, n)
+    alone = float(rest.sum())
+    logs = mixed.sum(axis=2) + math.log((1 - REST) / (len(MANY) * len(spreads)))
+    top = max(float(logs.max()), alone)
+    chances = np.exp(logs - top)
+    whole = float(chances.sum()) + REST * math.exp(alone - top)
+    share = np.einsum("mk,mkn,kn->n", chances / whole, np.exp(some - mixed), spreads / total)
+    return share, top + math.log(whole), alone
 
 
 class Pairs(NamedTuple):
@@ -332,6 +382,7 @@ def measured_pairs(
     found = Pairs(np.zeros(always), np.zeros(some), (np.zeros(always), np.zeros(some)))
     sizes = np.maximum(by_part[0].sum(axis=1), 1e-12)[:, None, None]
     people = max(float(sizes.sum()), 1.0)
+    when = Basis.of(sizes[:, 0, 0] / people, True).fine
     bands = [indicator(cut.of_group) for cut in cuts]
     bases = []
     for one, cut in zip(by_part, cuts, strict=True):
@@ -366,7 +417,10 @@ def measured_pairs(
         away, _ = keep((i, j), both.and_also(contrasts((i, j), total, expected, False)))
         same = by_part[i][:, :, None] * by_part[j][:, None, :] / sizes + away * sizes
         moves = contrasts((i, j), (counts, noise), same, False)
-        found.parts[:, blocks[i], blocks[j]] = same + sizes * moves.denoised(bases[i], bases[j])[0]
+        for k, trend in enumerate(moves.over_time(when), 1):
+            (away,), _ = trend.denoised(bases[i], bases[j])
+            same = same + sizes * when.values[:, k, None, None] * away
+        found.parts[:, blocks[i], blocks[j]] = same
         precision = _of_a_cell(moves, bases[i], bases[j]) / people**2
         found.precision[1][:, blocks[i], blocks[j]] = precision * (people / sizes) ** 2
     return found

@@ -73,13 +73,33 @@ MOST_WINDOWS = 16
 PER_CELL, FEWEST_GROUPS, MOST_GROUPS = 3.0, 3, 16
 """People in a cell of two numbers, in standard deviations of its noise, that set how many groups a
 number has there, about 9: 2.5 and 5 lose 3 % in answers, 10 loses 9 %."""
-PARTS = 3
-"""Of time, in which pairs that depend on each other are measured again: where a population parts,
-squared W2 is .006 and .011 without; where pairs hardly change it loses 2 %."""
-PEOPLE = 4096
-"""Who are drawn from the particles and released."""
+PEOPLE = 8192
+"""Who are drawn from the particles and released: against 16,384, 4,096 lose 9 % in
+means and 7 % in shares."""
 
 _ALWAYS = Slabs.between(np.empty(0))
+
+
+class Detail(NamedTuple):
+    """Into how many groups and bands a number is cut, and time into parts, in which pairs that
+    depend on each other are measured again.
+
+    Few bands in few parts tell a trend in a group best; more show what is not a line. Bands are
+    half as many as groups, parts a quarter, but 4 and 3 where noise is large: always 4 lose 8 % in
+    periods of random tables (`benchmarks/random_tables.py`). Two parts gain 2 % in their trends,
+    and lose a fourth in shares where few people come late (light chains).
+    """
+
+    groups: int
+    bands: int
+    parts: int
+
+    @classmethod
+    def of(cls, mu: float, columns: int, people: float) -> Detail:
+        """Of so many columns, and people, where mu (as 1/z) is told of them."""
+        noise = math.sqrt(max(math.comb(columns, 2), 1) / ROUNDS[2]) / mu
+        groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
+        return cls(groups, min(max(groups // 2, 4), groups), max(groups // 4, 3))
 
 
 class Tables(Measure):
@@ -127,10 +147,11 @@ class Tables(Measure):
         asked, ends = _Asked(guard, mu, names), Ends.of(windows)
         known = _alone(asked, axes)
         done(1, len(ROUNDS) + 1)
-        cuts = _cuts(asked, axes, known)
+        detail = Detail.of(mu, len(known), float(known[0].people.sum()))
+        cuts = _cuts(asked, axes, known, detail)
         sizes, moving, noise, known = _over_time(asked, axes, cuts, known, windows)
         done(2, len(ROUNDS) + 1)
-        part = np.arange(windows.count) * min(PARTS, windows.count) // windows.count
+        part = np.arange(windows.count) * min(detail.parts, windows.count) // windows.count
         found, known = _pairs(asked, cuts, known, windows, moving, part)
         done(len(ROUNDS), len(ROUNDS) + 1)
         people, shares = float(sizes.sum()), [one.shares for one in known]
@@ -233,21 +254,18 @@ def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
     return known
 
 
-def _cuts(asked: _Asked, axes: Axes, known: list[pairs.Known]) -> list[pairs.Cut]:
+def _cuts(asked: _Asked, axes: Axes, known: list[pairs.Known], detail: Detail) -> list[pairs.Cut]:
     """At most so many groups of a number that cells of two stand out from noise; of a category,
     the levels that a table of it shows at all."""
-    people, d = known[0].people.sum(), len(known)
-    noise = asked.deviation(2, max(d * (d - 1) // 2, 1))
-    groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
+    least = asked.deviation(2, max(math.comb(len(known), 2), 1)) / known[0].people.sum()
     may_lack = {number for number, _ in axes.flags}
     made = []
     for j, (one, levels, ordered) in enumerate(zip(known, axes.levels, axes.ordered, strict=True)):
         if levels:
-            made.append(pairs.cut_levels(one.shares, noise / people, ordered))
+            made.append(pairs.cut_levels(one.shares, least, ordered, detail.bands))
         else:
-            made.append(
-                pairs.cut_number(one.shares, groups, VALUES[-1] // 2 if j in may_lack else None)
-            )
+            lacks = VALUES[-1] // 2 if j in may_lack else None
+            made.append(pairs.cut_number(one.shares, detail.groups, detail.bands, lacks))
     return made
 
 

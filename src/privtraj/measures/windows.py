@@ -31,7 +31,7 @@ and windows that are never terrible win.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -145,6 +145,11 @@ class Resolution(Slabs):
         for name, value in follows.items():
             object.__setattr__(self, name, value)
 
+    def since(self, first: int) -> Resolution:
+        """The windows from this one on."""
+        some = self.of_moment >= first
+        return replace(self, moments=self.moments[some], of_moment=self.of_moment[some] - first)
+
     def knots(self, times: Floats) -> Floats:
         """Times of a model's curves: the ends, the edges of windows, and those of interest (T,).
 
@@ -248,11 +253,17 @@ def look_at_motion(
     features: in how many windows will be measured, which may not be those of the look.
     """
     unit = unit_time(moments, moments)
-    bins = even_windows(len(moments), min(len(moments), LOOK_BINS))
+    count = min(len(moments), LOOK_BINS)
+    if listed:  # people of bins with one and two times by turns would seem to go to and fro
+        count = -(-len(moments) // -(-len(moments) // LOOK_BINS))
+    bins = even_windows(len(moments), count)
     side = LOOK_SIDES.get(guard.n_features, 2)
     release = Release(CellCounts(side), Laplace(event.epsilon), event.what)
     counts = guard.in_slabs(Resolution(moments, listed, bins)).ask(release)
     look = looked(counts, side, guard.n_features, laplace_variance(event.epsilon))
+    if listed:  # the last bins may have a time less
+        times = np.bincount(bins)
+        look = look._replace(values=look.values * times.mean() / times)
     noise = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) * look.variance
     per_window = noise / (look.people * guard.ledger.epsilon)
     return choose_windows(possible_motions(look, unit, bins), unit, look.variance, per_window, most)

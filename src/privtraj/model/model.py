@@ -165,10 +165,13 @@ class TrajectoryModel(Record):
         process.within(self.sampler.numbers)  # refuses what does not fit
         return replace(self, reference=process).sealed()
 
-    def with_constraints(self, *, monotone: Any = None, precision: Any = None) -> TrajectoryModel:
-        """The same model with what is public about its features: `monotone`, features that never
-        fall, or {feature: "rising" or "falling"}; `precision`, {feature: step}, 1 for integers."""
-        constraints = Constraints.declared(monotone, precision)
+    def with_constraints(
+        self, *, monotone: Any = None, precision: Any = None, **more: Any
+    ) -> TrajectoryModel:
+        """The same model with what is public about its features, as `Recipe` explains it.
+        more: `ageing`, `constant` and `zone`; these two stay as they are where none are given."""
+        kept = {word: getattr(self.constraints, word) for word in ("constant", "zone")}
+        constraints = Constraints.declared(monotone, precision, **{**kept, **more})
         constraints.check(self.columns)
         return replace(self, constraints=constraints).sealed()
 
@@ -266,8 +269,8 @@ class TrajectoryModel(Record):
         write(named, path, force=force)
 
     def quality(self, progress: Callable[[int, int], None] | None = None) -> Any:
-        """What this model is worth in people per time, and how sure its medians, shares and
-        correlations are, by fits to people who may be the truth behind it: nothing is spent.
+        """What this model is worth in people per time, and how sure its medians and correlations
+        are, by fits to people who may be the truth behind it: nothing is spent.
         It takes several times as long as the fit, once. A `quality.estimate.Quality`, or None for a
         model that no fit has made."""
         return load_by_name("assess.quality:quality_of")(self, progress)

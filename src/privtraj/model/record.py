@@ -428,6 +428,9 @@ def _read_motion(value: Any, known: Values) -> Values:
     return {"curves": value["curves"], **made}
 
 
+_ALWAYS = ("monotone", "precision")  # in files of version 0.2 too
+
+
 def _write_motion(record: Record) -> Any:
     plain = not record.curves and record.constraints == NONE and record.growth is None
     if plain and record.reference == Brownian(record.diffusivity):
@@ -435,7 +438,7 @@ def _write_motion(record: Record) -> Any:
     return {
         "curves": record.curves,
         "reference": record.reference.to_dict(),
-        "constraints": vars(record.constraints),
+        "constraints": {k: v for k, v in vars(record.constraints).items() if v or k in _ALWAYS},
         "growth": None if record.growth is None else record.growth.to_dict(),
     }
 

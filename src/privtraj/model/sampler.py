@@ -26,7 +26,8 @@ from privtraj.motion.couplings import CouplingName, Couplings, Discrete, couple
 from privtraj.motion.curves import Carried, Carrier, Curves, fine_stops
 from privtraj.motion.cycle import Cycle
 from privtraj.motion.diffusions import Brownian
-from privtraj.motion.population import MOMENTS, Lives, Population, settled
+from privtraj.motion.growth import LEARNED
+from privtraj.motion.population import MOMENTS, Lives, Population, ancestors, settled
 from privtraj.motion.process import FITTED, Interpolation, Points, Reference, Scale, even_clouds
 from privtraj.motion.reference import Inertia
 from privtraj.motion.states import (
@@ -112,8 +113,9 @@ class Sampler:
             clock = unit_time(at, record.knots)
             values, there = settled(values, clock, lives, scale, families)
         names = tuple(one.name for one in self.shown)
-        there |= {"columns": self.shown, "precision": record.constraints.precision}
-        there["ground"] = self.region
+        there |= {"columns": self.shown, "ground": self.region}
+        for word in ("precision", "constant", "zone"):
+            there[word] = getattr(record.constraints, word)
         return Paths(self._shown(values), at, names, record.time_name, record.datetime, **there)
 
     def _drawn(
@@ -222,7 +224,8 @@ class Sampler:
             assert isinstance(carrier, Curves)
             parts, knots = self.parts, carrier.knots
             places = (knots if parts.plain else filled(knots, clock, parts)).astype(np.float64)
-            places[..., parts.moving] = in_order(places[..., parts.moving], self._directions)
+            ways = self._directions, clock, self._rates
+            places[..., parts.moving] = in_order(places[..., parts.moving], *ways)
         momentary = float(process.variance(np.array([_MOMENT]))[0] / _MOMENT)
         thin = len(places) > most
         return Carried(
@@ -257,7 +260,8 @@ class Sampler:
     def _through(self, places: Points) -> Curves:
         """The curves through places (N, K, d) at the knots."""
         places = places.astype(np.float32, copy=False)
-        return Curves(places, self.clock, self.parts, self._process, self._directions)
+        parts, ways = self.parts, (self._directions, self._rates)
+        return Curves(places, self.clock, parts, self._process, *ways)
 
     def _chained(self, chain: Ints) -> Curves:
         """The curves of chains (n, K) of particles."""
@@ -373,6 +377,13 @@ class Sampler:
         return self.record.constraints.directions(number_names(self.record.columns))
 
     @cached_property
+    def _rates(self) -> Floats:
+        """(dm,) of numbers that go by themselves, in shares of the box per range of time."""
+        names, scale = number_names(self.record.columns), self.numbers
+        rates = self.record.constraints.rates(names, scale.length, self.record.datetime)
+        return rates / np.ptp(scale.bounds, axis=1)
+
+    @cached_property
     def _reference(self) -> Reference:
         """In the unit cube; where no number moves, nobody does."""
         moves = self.parts.moving.any()
@@ -386,7 +397,10 @@ class Sampler:
     def _fitted(self) -> Reference:
         """Fitted to the particles, where it learns."""
         numbers = self.parts.numbers(self.record.particles, self.record.weights)
-        return self._reference.fitted(even_clouds(numbers, self.record.weights, FITTED), self.clock)
+        clouds, growth = even_clouds(numbers, self.record.weights, FITTED), self.record.growth
+        if growth is not None and growth.by_place == LEARNED:
+            clouds = ancestors(clouds)
+        return self._reference.fitted(clouds, self.clock)
 
     @property
     def _process(self) -> Reference:

@@ -77,6 +77,7 @@ class Curves(Carrier):
 
     knots: (N, K, d) in the unit cube.  clock: (K,) from 0 to 1.  parts: what their columns do.
     process: by which numbers move between the knots.  directions: (d,) in which these go.
+    rates: (d,) of those that go by themselves, per range of time.
     usual: how they go between knots unless somebody says; None: as the process does.
     alone: whether everybody has a curve of their own.
     """
@@ -86,6 +87,7 @@ class Curves(Carrier):
     parts: Parts
     process: Reference = field(default_factory=Reference)
     directions: Floats = field(default_factory=lambda: np.zeros(1))
+    rates: Floats = field(default_factory=lambda: np.zeros(1))
     usual: Interpolation | None = None
     alone: bool = False
 
@@ -164,8 +166,9 @@ class Curves(Carrier):
         rng: np.random.Generator,
     ) -> Places:
         """Numbers that move, of people on these curves (n,), who stay on them."""
-        process, ordered = self.process, self.directions.any()
-        knots = in_order(self._moving(), self.directions) if ordered else self._moving()
+        process, ordered, knots = self.process, self.directions.any(), self._moving()
+        if ordered:
+            knots = in_order(knots, self.directions, self.clock, self.rates)
         offset = _Offset.at(where, self.clock, width, self.directions)
         smooth = "spline" if ordered else interpolation or self.usual
 
@@ -203,7 +206,7 @@ class Curves(Carrier):
             of_crowd = None if groups is None else groups[crowd]
             drawn = forgetful(offset.added(on_grid[crowd], rng), process, rng, of_crowd)
             paths = offset.inside(drawn)
-            paths = in_order(paths, directions) if directions.any() else paths
+            paths = in_order(paths, directions, GRID, self.rates) if directions.any() else paths
             return process.through(paths[: len(mine)], GRID, where, rng)
 
         return places

@@ -36,8 +36,8 @@ from privtraj.columns.kinds import Axes
 from privtraj.motion.growth import Growth, Sizes
 from privtraj.motion.process import FITTED, MOST_MATCHED, Reference, Scale, matched
 
-APART = 0.2  # shares of the box, beyond which masses change by growth rather than by motion
-BLUR = 0.05  # Sinkhorn's entropy, in shares of APART^2: .04 of the box, less than between groups
+APART = 0.1  # shares of the box, beyond which masses change by growth rather than by motion
+BLUR = 0.05  # Sinkhorn's entropy, in shares of APART^2: .02 of the box, less than between groups
 ITERATIONS = 200  # of Sinkhorn, each of which leaves 1 / (1 + BLUR) of an error in the masses
 MOMENTS = np.linspace(0, 1, 129)  # of the clock from 0 to 1, at which people of families are born
 PARTING = 0.1  # share of the range over which a mother and her daughter part
@@ -248,21 +248,45 @@ def descendants(x: Floats, y: Floats, places: Floats) -> Floats:
     """
     from scipy.spatial.distance import cdist
 
-    keep, blur = APART**2, BLUR * APART**2
+    _, g = _potentials(cdist(x, y, "sqeuclidean") / 2)
+    anywhere = -_soft_max(g - cdist(places, y, "sqeuclidean") / 2, axis=1) / (1 + BLUR)
+    return np.asarray(np.exp((anywhere.min() - anywhere) / APART**2))
 
-    def soft_max(values: Floats, axis: int) -> Floats:
-        """blur log mean exp(values / blur)."""
-        top = values.max(axis=axis, keepdims=True)
-        means = np.exp((values - top) / blur).mean(axis=axis)
-        return np.asarray(np.squeeze(top, axis) + blur * np.log(means))
 
-    cost = cdist(x, y, "sqeuclidean") / 2
-    f, g = np.zeros(len(x)), np.zeros(len(y))
+def ancestors(clouds: Floats) -> Floats:
+    """Of people (K, n, d) at the knots, those whose descendants are there at the last one.
+
+    Their motion is that of lineages: a drift that is learned of everybody would carry those who
+    vanish to where others multiply. Of y comes from x the share  exp((f(x) - |x - y|^2 / 2) / blur)
+    of the sum over all x.
+    """
+    from scipy.spatial.distance import cdist
+
+    made, weights = [clouds[-1]], np.ones(len(clouds[-1]))
+    for x, y in zip(clouds[-2::-1], clouds[:0:-1], strict=True):
+        cost = cdist(x, y, "sqeuclidean") / 2
+        log = (_potentials(cost)[0][:, None] - cost) / (BLUR * APART**2)
+        share = np.exp(log - log.max(axis=0))
+        weights = (share / share.sum(axis=0)) @ weights
+        made.append(x[systematic(weights, len(x))])
+    return np.stack(made[::-1])
+
+
+def _soft_max(values: Floats, axis: int) -> Floats:
+    """blur log mean exp(values / blur)."""
+    blur = BLUR * APART**2
+    top = values.max(axis=axis, keepdims=True)
+    means = np.exp((values - top) / blur).mean(axis=axis)
+    return np.asarray(np.squeeze(top, axis) + blur * np.log(means))
+
+
+def _potentials(cost: Floats) -> tuple[Floats, Floats]:
+    """f (n,) and g (m,) of costs (n, m)."""
+    f = np.zeros(len(cost))
     for _ in range(ITERATIONS):
-        g = -soft_max(f[:, None] - cost, axis=0)
-        f = -soft_max(g - cost, axis=1) / (1 + BLUR)
-    anywhere = -soft_max(g - cdist(places, y, "sqeuclidean") / 2, axis=1) / (1 + BLUR)
-    return np.asarray(np.exp((anywhere.min() - anywhere) / keep))
+        g = -_soft_max(f[:, None] - cost, axis=0)
+        f = -_soft_max(g - cost, axis=1) / (1 + BLUR)
+    return f, g
 
 
 class Family(NamedTuple):

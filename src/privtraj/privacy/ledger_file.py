@@ -325,9 +325,11 @@ class LedgerFile:
                 raise self._absent()
             # where it counts: its old group, a new one, the only one, or (None) every one
             group, days = known.group if known else None, self._days or book.days
-            most = (most or 1) if new_people else None
-            if fingerprint is None or (days is None and not new_people):
-                most = 1  # it counts in every group
+            if new_people:
+                most = most or 1
+            elif days is None or fingerprint is None:  # whoever returns is in others as well
+                often = [e.most for e in book.entries]
+                most = None if None in often else max([1, *filter(None, often)])
             if most == 1:
                 days = None
             if fingerprint is not None and not known:
@@ -466,6 +468,11 @@ class LedgerFile:
 _Pair = tuple[float, float]  # epsilon and delta
 
 
+def _check_texts(*texts: Any) -> None:
+    if not all(isinstance(text, str) and len(text) <= LONGEST_TEXT for text in texts):
+        raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
+
+
 @dataclass(frozen=True)
 class _Entry:
     """A line that costs. fingerprint None: a charge. group None: counts in every group.
@@ -490,9 +497,7 @@ class _Entry:
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
         check_budget(self.cap_epsilon, self.cap_delta)
-        for text in (self.id, self.time, self.what, self.fingerprint or ""):
-            if not isinstance(text, str) or len(text) > LONGEST_TEXT:
-                raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
+        _check_texts(self.id, self.time, self.what, self.fingerprint or "")
         if not isinstance(self.group, int | None):
             raise InputError("a group must be a whole number")
         if not isinstance(self.most, int | None) or not isinstance(self.days, int | float | None):
@@ -532,10 +537,7 @@ class _Noted:
     what: str
 
     def __post_init__(self) -> None:
-        if not all(
-            isinstance(text, str) and len(text) <= LONGEST_TEXT for text in vars(self).values()
-        ):
-            raise InputError(f"a text of a ledger has at most {LONGEST_TEXT:,} letters")
+        _check_texts(self.time, self.what)
 
 
 @dataclass(frozen=True)

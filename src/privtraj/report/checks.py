@@ -153,8 +153,8 @@ def _worth(model: TrajectoryModel, quality: Quality | None) -> Iterator[Finding]
 
 def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, Any] | None:
     """Rows (when, about how many people, between which numbers, whether it is mostly lost) of times
-    and (who, share, how far off means are, whether lost) of groups; and how sure correlations and
-    shares are, where that says something, for the page."""
+    and (who, share, how far off means are, whether lost) of groups; and how sure correlations are,
+    where that says something, for the page."""
     if quality is None or not quality.at_times:
         return None
 
@@ -175,14 +175,7 @@ def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, A
         ],
         "correlations": [(pair, f"{value:.2f} ± {off:.2f}") for pair, value in surest
                          if off < abs(value)],
-        "shares": [(name, f"{max(100 * most, 1):.0f}") for name, widths in quality.shares.items()
-                   if (most := float(np.max(widths))) < _largest(groups, name) / 2],
     }  # fmt: skip
-
-
-def _largest(groups: Sequence[Group], column: str) -> float:
-    """Share of the most frequent value of a category."""
-    return max((one.share for one in groups if one.column == column), default=1.0)
 
 
 # The guarantee ---------------------------------------------------------------------------------

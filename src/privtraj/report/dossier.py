@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privtraj.base.errors import Arg, InputError, short
-from privtraj.privacy.certificate import CHECKED, STATED, percent_up
+from privtraj.privacy.certificate import CHECKED, STATED
 from privtraj.privacy.ledger import up
-from privtraj.report.page import Page, budget, declared, facts, settings
+from privtraj.report.labels import percent_up
+from privtraj.report.page import Page, budget, declared, facts, settings, subject
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
@@ -81,7 +82,7 @@ def dossier(model: TrajectoryModel, ledger: Mapping[str, Any] | None = None) -> 
             (up(certificate.attacker["advantage"]), "Advantage over guessing, at most"),
         ],
         "title": certificate.declared.get(
-            "title", f"{', '.join(model.features)} over {model.time_name}"
+            "title", f"{subject(model.columns)} over {model.time_name}"
         ),
         "facts": facts(certificate),
         "found": [

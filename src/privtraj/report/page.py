@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.columns.kinds import Category, Column, Number
+from privtraj.columns.kinds import Category, Column, Number, of_tables
 from privtraj.measures.registry import find
 from privtraj.privacy.certificate import (
     PROTECTS,
@@ -158,14 +158,11 @@ def report(
     draw["count"] = labels.whole_number(sampler["curves"])
     data = page_data(model, shown, quality) | {"sampler": sampler}
     data["backdrops"] = backdrops(shown, model.domain)
-    names = [labels.cut(column.name) for column in shown.columns[:3]]  # and how many more
-    if len(shown.columns) > 3:
-        names[2:] = [f"{len(shown.columns) - 2} more"]
     values = {
         "kind": "report",
         "title": title or certificate.declared.get("title", ""),
         "certificate": certificate,
-        "names": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
+        "names": subject(model.columns),
         "time_name": model.time_name,
         "figures": figures,
         "people": len(shown.people),
@@ -185,6 +182,15 @@ def report(
         "draw": draw,
     }
     return Page("report.html", values, data)
+
+
+def subject(columns: Sequence[Column]) -> str:
+    """The names of three columns, or of two and how many more there are."""
+    known = of_tables(columns)
+    names = [labels.cut(column.name) for column in known[:3]]
+    if len(known) > 3:
+        names[2:] = [f"{len(known) - 2} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 # The guarantee ---------------------------------------------------------------------------------

@@ -10,14 +10,16 @@ import base64
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.assess.groups import group_noise, people_between, told_by_tables
+from privtraj.assess.ask import Answers
+from privtraj.assess.questions import Asked, Key
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import as_user_times, to_unit
 from privtraj.columns.kinds import (
@@ -28,11 +30,12 @@ from privtraj.columns.kinds import (
     Integer,
     LogNumber,
     Number,
+    of_tables,
     text_of,
 )
 from privtraj.columns.precision import degrees
 from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
-from privtraj.report.labels import Drawn, percent, shares_of, text_label, time_labels
+from privtraj.report.labels import Drawn, cut, percent, shares_of, time_labels
 
 if TYPE_CHECKING:
     from privtraj.assess.quality import Quality
@@ -41,12 +44,11 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 DENSITY_BINS = 80
-PERIODS = 7
-"""Times of means by group: columns of a table."""
-FEWEST_IN_GROUP = 20
-"""Of sampled people, for a mean."""
-MOST_VALUES = 30
-"""Of a category, that a table of means has each for itself."""
+PERIODS = 6
+"""Of answers: columns of a table."""
+MOST_VALUES, MOST_ASKED = 30, 12
+"""Of a category, that a table of answers has each for itself; and of numbers that it has."""
+STATISTICS = (("mean", "mean", 0.5), ("median", "quantile", 0.5), ("p90", "quantile", 0.9))
 SEED = 0
 NUMBERS = 200_000
 """Of all curves from which a page draws people, two bytes each: 0.5 MB of text."""
@@ -230,7 +232,7 @@ def page_data(
         "lacking": lacking(shown),
         "maps": maps(names, shown.bounds),
         "categories": drawn,
-        **group_means(model, shown, drawn),
+        **answers(model, shown, drawn),
     }
 
 
@@ -301,50 +303,68 @@ def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
     return made
 
 
-def group_means(
+def answers(
     model: TrajectoryModel, shown: Sampled, categories: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Means of numbers, as shares of the box, among those who have each value of a category, and
-    the shares of these; values are merged, as they are drawn, where they are many.
+    """What `assess.ask` answers of numbers and of people by period, for everybody and by category.
 
-    groups: of each category labels and shades (L,); means [number, then shares][time][value], None
-    where few people have it or noise hides it; off: half widths of their 90 % intervals, if the
-    noise is known.  told: which category and which number to show first: whose means differ most.
+    what: pairs of words and the place of a number, None for people.
+    period: in words; its texts and middles (P,).
+    by: of everybody, then of each category, name, labels and shades (L,), and rows
+    [what][period][group] of value, low and high, None where it is lost.
+    told: which `by` and `what` to show first: the mean that differs most between groups.
     """
-    frames = np.linspace(0, len(shown.times) - 1, PERIODS).round().astype(int)
-    at: Ints = np.array(sorted(set(frames.tolist())))
-    values, made, best = shown.values[:, at], [], (0.0, 0, 0)
-    known, spread = ~np.isnan(values), np.nanstd(values, axis=(0, 1))
-    tables, drawn = told_by_tables(model), {one["name"]: one for one in categories}
-    for c, column in enumerate(one for one in shown.columns if isinstance(one, Category)):
-        labels, shades, group = (drawn[column.name][name] for name in ("labels", "shades", "group"))
-        if column.levels <= MOST_VALUES:
-            labels = [text_label(column, level) for level in range(column.levels)]
-            shades, group = [shades[level] for level in group], range(column.levels)
-        group, size = np.array(group), len(labels)
-        there = group[shown.levels[column.name][:, at]][..., None] == np.arange(size)  # (N, P, L)
-        counts = np.einsum("npl,npk->kpl", there, known, dtype=float)
-        mean = np.einsum("npl,npk->kpl", there, np.where(known, values, 0.0))
-        mean /= np.maximum(counts, 1)
-        apart = (counts * (mean - np.nanmean(values, axis=(0, 1))[:, None, None]) ** 2).sum((1, 2))
-        told = apart / np.maximum(spread**2 * counts.sum((1, 2)), 1e-12)
-        best = max([best, *((float(share), c, k) for k, share in enumerate(told))])
-        shares, off, lost = there.mean(axis=0), None, counts < FEWEST_IN_GROUP
-        if tables is not None:
-            noise = group_noise(tables[0], model.columns, tables[1])[column.name]
-            when = shown.times[at]  # whoever is nearer to one of them than to others
-            middles = (when[1:] + when[:-1]) / 2
-            edges = np.concatenate([model.knots[:1], middles, model.knots[-1:]])
-            people = people_between(model, edges)[:, None]
-            wide, hidden = noise.of_means(shares * people, np.bincount(group, minlength=size))
-            lost |= hidden
-            of_shares = np.broadcast_to(noise.of_shares(people), shares.shape)
-            off = np.append(spread[:, None, None] * wide, [of_shares], axis=0).round(5).tolist()
-        written = np.append(mean, [shares], axis=0).round(5).astype(object)
-        written[:-1][lost] = None
-        made.append({"labels": labels, "shades": shades, "means": written.tolist(), "off": off})
-    texts = time_labels(shown.times[at], model.datetime)
-    return {"groups": {"at": at.tolist(), "texts": texts, "by": made}, "told": best[1:]}
+    asked, known = Answers(model), of_tables(model.columns)
+    years = asked.columns.key("year")[0].labels if model.datetime else ()
+    listed = len(model.times) if model.diagnostics.get("listed_times") else PERIODS
+    period = "year" if 3 < len(years) < 9 else f"{min(PERIODS, listed)} periods"
+    when, edges = asked.columns.key(period)
+    what: dict[tuple[str, int | None], Asked] = {}
+    for place, k in enumerate(k for k, one in enumerate(known) if isinstance(one, Number)):
+        if not isinstance(known[k], Angle | Date) and place < MOST_ASKED:
+            for word, verb, level in STATISTICS:
+                question = Asked(verb, (k,), level, (), (), (), edges)
+                what[f"{word} {known[k].name}", place] = question
+    for verb in ("share", "count"):
+        what[verb, None] = Asked(verb, (), 0.5, (), (), (), edges)
+    spread = np.nanstd(shown.values, axis=(0, 1)) * np.ptp(shown.bounds, axis=1)
+    made: list[dict[str, Any]] = []
+    best = (0.0, 0, 0)
+    for one in [{"name": "", "labels": ["everybody"], "shades": ["1"]}, *categories]:
+        keys: tuple[Key, ...] = (when,)
+        shades = one["shades"]
+        if "group" in one:
+            key, group = asked.columns.category(one["name"]), np.array(one["group"])
+            if len(group) > MOST_VALUES:  # rare values are merged, as in all pictures
+                levels = [tuple(np.flatnonzero(group == k).tolist()) for k in range(len(shades))]
+                of = partial(lambda whole, group, values: group[whole(values)], key.of, group)
+                key = replace(key, labels=one["labels"], of=of, levels=tuple(levels))
+            else:
+                shades = [shades[k] for k in group]
+            keys = when, key
+        rows: list[Any] = []
+        for question in what.values():
+            if len(keys) == 1 and question.verb == "share":  # of everybody
+                rows.append(None)
+                continue
+            found = asked.ask(replace(question, keys=keys)).rows
+            cells = [[row["value"], row["low"], row["high"]] for row in found]
+            rows.append([cells[i : i + len(shades)] for i in range(0, len(cells), len(shades))])
+            if question.verb == "mean":
+                mean = np.nan_to_num(np.array([row["value"] for row in found], float))
+                people = np.array([(row["people"] + 1e-3) * (not row["lost"]) for row in found])
+                share = people / max(people.sum(), 1e-9)
+                apart = share @ (mean - share @ mean) ** 2
+                wide = spread[list(what)[len(rows) - 1][1]]
+                best = max(best, (float(apart) / max(wide, 1e-12) ** 2, len(made), len(rows) - 1))
+        labels = list(map(cut, keys[1].labels)) if len(keys) > 1 else one["labels"]
+        made.append({"name": one["name"], "labels": labels, "shades": shades, "rows": rows})
+    texts = [
+        label.replace("..", " to ").replace("-", "\N{NON-BREAKING HYPHEN}") for label in when.labels
+    ]
+    middles = (edges[1:] + edges[:-1]) / 2
+    told = {"what": list(what), "period": period, "texts": texts, "at": middles.tolist()}
+    return {"answers": told | {"by": made}, "told": best[1:]}
 
 
 # New people ------------------------------------------------------------------------------------
@@ -362,7 +382,7 @@ def page_sampler(model: TrajectoryModel, seed: int) -> dict[str, Any]:
         begin, end = carried.lives.T  # in order, so that those who are drawn are evenly spread
         order = np.arange(len(begin)) if carried.own_lives else np.lexsort((end, begin))
         lives = {"ends": packed(carried.lives[order]), "own": carried.own_lives}
-    schema = model.sample(1, seed=0).to_arrow().schema
+    schema = replace(model.sample(1, seed=0), constant={}, zone={}).to_arrow().schema
     return {
         "curves": len(carried.places),
         "places": packed(carried.places.transpose(2, 0, 1)),  # (d, N, S)

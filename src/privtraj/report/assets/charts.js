@@ -147,42 +147,40 @@ function makeCategory(one) {
   return card;
 }
 
-// A number by the values of a category -------------------------------------------------------------
+// Answers: a number of everybody, or by the values of a category -----------------------------------
 
 function answer() { // what the form asks: a picture as wide as there is room, and the same as a table
-  const width = clamp(byId("answer").clientWidth - 40, 280, 1000), WIDE = { width, left: 50, right: width - 8, top: 10, bottom: 250 };
-  const [column, by] = ["ask-column", "ask-by"].map((id) => Number(byId(id).value)), { at, texts, by: all } = data.groups;
-  const { labels, shades, means, off: widths } = all[by], whole = column === TIME; // shares come after the numbers
-  const rows = means[column], off = widths?.[column], half = (k, j) => off?.[k][j] ?? 0;
-  const ends = rows.flatMap((row, k) => row.flatMap((value, j) => value === null ? [] : [value - half(k, j), value + half(k, j)]));
-  const room = 0.05 * Math.max(Math.max(...ends) - Math.min(...ends), 1e-4), range = [Math.max(Math.min(...ends) - room, 0), Math.min(Math.max(...ends) + room, 1)];
-  const y = scale(range, WIDE.bottom, WIDE.top), x = at.map((frame) => across(WIDE, data.times[frame]));
-  const marks = whole ? numberTicks(...range.map((share) => 100 * share), 6).map(([value, words]) => [value / 100, `${words} %`]) : ticks(column, range, 6);
-  const shapes = labels.flatMap((words, j) => {
-    const known = x.flatMap((left, k) => rows[k][j] === null ? [] : [[left, rows[k][j], half(k, j)]]);
-    const band = known.length && off && shades[j] !== "others" ? [path(`sure-of level-${shades[j]}`, area(known.map(([left, value, away]) => [left, y(value - away)]), known.map(([left, value, away]) => [left, y(value + away)])))] : [];
-    const mean = path(`mean edge-${shades[j]}`, line(known.map(([left, value]) => [left, y(value)])));
-    mean.append(element("svg:title", {}, words));
-    return [...band, mean];
+  const width = clamp(byId("answer").clientWidth - 40, 280, 1000), WIDE = { width, left: 58, right: width - 8, top: 10, bottom: 250 };
+  const [what, by] = ["ask-column", "ask-by"].map((id) => Number(byId(id).value)), { at, texts, period, what: all } = data.answers;
+  const [words, column] = all[what], { name, labels, shades, rows: every } = data.answers.by[by], rows = every[what];
+  const asked = `${words}${words === "share" ? ` ${name} by ${period}` : ` by ${name && `${name}, `}${period}`}`;
+  byId("answer").replaceChildren(element("figcaption", {}, "In words: ", element("code", {}, `privtraj ask MODEL "${asked}"`)));
+  if (!rows) return; // the share of everybody
+  const write = (value) => words === "share" ? percent(value) : column === null ? String(Math.round(value)) : text(column, inShares(column, value));
+  const known = rows.flat().flat().filter((end) => end !== null), [low, high] = [Math.min(...known), Math.max(...known)];
+  const room = 0.05 * (high - low) || Math.abs(high) / 20 || 1, range = [low - room, high + room], y = scale(range, WIDE.bottom, WIDE.top), x = at.map((time) => across(WIDE, time));
+  const marks = known.length ? numberTicks(...range, 6).map(([value, mark]) => [value, words === "share" ? percent(value) : mark]) : [];
+  const shapes = labels.flatMap((group, j) => {
+    const there = x.flatMap((left, k) => rows[k][j][0] === null ? [] : [[left, ...rows[k][j]]]), sure = there.length && there.every(([, , end]) => end !== null);
+    const band = sure && shades[j] !== "others" ? [path(`sure-of level-${shades[j]}`, area(there.map(([left, , end]) => [left, y(end)]), there.map(([left, , , end]) => [left, y(end)])))] : [];
+    const middle = path(`mean edge-${shades[j]}`, line(there.map(([left, value]) => [left, y(value)])));
+    middle.append(element("svg:title", {}, group));
+    return [...band, middle];
   });
-  const write = (value) => whole ? percent(value) : text(column, value);
-  const cells = labels.map((words, j) => [words, ...rows.map((row, k) => row[j] === null ? "lost" : `${write(row[j])}${off ? ` (${write(Math.max(row[j] - half(k, j), 0))} to ${write(Math.min(row[j] + half(k, j), 1))})` : ""}`)]);
-  const what = whole ? "Share of people" : `Mean of ${data.features[column]}`, name = data.categories[by].name;
-  byId("answer").replaceChildren(
-    legend(...[labels, shades].map((all) => all.filter((_, j) => shades[j] !== "others").reverse())),
-    element("svg:svg", { class: "shares", role: "img", "aria-label": `${what} by ${name} over ${data.timeName}: as in the table`, viewBox: `0 0 ${WIDE.width} ${WIDE.bottom + 30}` },
-      ...marks.map(([share]) => path("grid", `M${WIDE.left} ${y(share)}H${WIDE.right}`)), ...labelsUp(marks, y, WIDE.left), ...timeAxis(WIDE, WIDE.right + 8), ...shapes),
-    table(`${what} by ${name}`, [name, ...texts], cells),
+  const cells = labels.map((group, j) => [group, ...rows.map((row) => row[j][0] === null ? "lost" : `${write(row[j][0])}${row[j][1] === null ? "" : ` (${write(row[j][1])} to ${write(row[j][2])})`}`)]);
+  byId("answer").prepend(
+    ...(name ? [legend(...[labels, shades].map((each) => each.filter((_, j) => shades[j] !== "others").reverse()))] : []),
+    element("svg:svg", { class: "shares", role: "img", "aria-label": `${asked}: as in the table`, viewBox: `0 0 ${WIDE.width} ${WIDE.bottom + 30}` },
+      ...marks.map(([value]) => path("grid", `M${WIDE.left} ${y(value)}H${WIDE.right}`)), ...labelsUp(marks, y, WIDE.left), ...timeAxis(WIDE, WIDE.right + 2), ...shapes),
+    table(asked, [name, ...texts], cells),
   );
 }
 
-if (byId("answer")) {
-  byId("ask-column").append(...data.features.flatMap((name, k) => data.angles[k] ? [] : [new Option(`mean of ${name}`, k)]), new Option("share of people", TIME));
-  byId("ask-by").append(...data.categories.map(({ name }, k) => new Option(name, k)));
-  [byId("ask-by").value, byId("ask-column").value] = data.told.map(String);
-  for (const id of ["ask-column", "ask-by"]) byId(id).addEventListener("change", answer);
-  new ResizeObserver(answer).observe(byId("groups"));
-}
+byId("ask-column").append(...data.answers.what.map(([words, column], k) => new Option(column === null ? `${words} of people` : words.replace(" ", " of "), k)));
+byId("ask-by").append(...data.answers.by.map(({ name }, k) => new Option(name || "everybody together", k)));
+[byId("ask-by").value, byId("ask-column").value] = data.told.map(String);
+for (const id of ["ask-column", "ask-by"]) byId(id).addEventListener("change", answer);
+new ResizeObserver(answer).observe(byId("groups"));
 
 byId("panels")?.append(...data.features.slice(0, PANELS).map((_, feature) => makePanel(feature)));
 byId("shares")?.append(...data.categories.toSorted((a, b) => a.fixed - b.fixed).slice(0, PANELS).map(makeCategory)); // what never changes at the end
