@@ -15,7 +15,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
-from privtraj.columns.conditions import Constraints
+from privtraj.columns.conditions import NONE, Constraints
 from privtraj.columns.kinds import Axes
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Fit, Measure, Progress, Task, public_people, reference_of
@@ -177,7 +177,9 @@ class TrajectorySynthesizer(Recipe):
         """Refuse, before anything is spent, what cannot be used, or not with these snapshots;
         otherwise what measures them."""
         self.check()
-        Constraints.of(self).check(snapshots.columns)
+        constraints = Constraints.of(self)
+        if constraints != NONE:
+            constraints.check(snapshots.columns)
         if self.growth is not None:
             Growth.declared(self.growth).check(snapshots.datetime)
         start, end = snapshots.axis.range

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -227,8 +228,7 @@ class Constraints:
     @classmethod
     def of(cls, recipe: Any, zone: Mapping[str, str] = MappingProxyType({})) -> Constraints:
         """Those of a recipe.  zone: of columns for which it has none."""
-        words = {word: getattr(recipe, word) for word in signature(cls.declared).parameters}
-        made = cls.declared(**words)
+        made = cls.declared(*attrgetter(*signature(cls.declared).parameters)(recipe))
         return replace(made, zone={**zone, **made.zone})
 
     def check(self, columns: Sequence[Column]) -> None:

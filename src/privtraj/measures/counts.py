@@ -182,7 +182,8 @@ class Counts(Numbers):
         gaps = np.diff(windows.centres)
         together = gaps if coupling > 0 else None
         measure = estimate(counts, side, epsilon, total, d, together, inside)
-        measure, total, gaps = measure.since(first), total[first:], gaps[first:]
+        if first:
+            measure, total, gaps = measure.since(first), total[first:], gaps[first:]
         mean, in_cells = float(total.mean()), np.count_nonzero(measure.weights, axis=1).mean()
         # people whose shares chance alone would make as uncertain: N / (1 + cells variance / N)
         effective = mean / (1 + float(in_cells) * laplace_variance(epsilon) / mean)

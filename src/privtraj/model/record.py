@@ -428,17 +428,21 @@ def _read_motion(value: Any, known: Values) -> Values:
     return {"curves": value["curves"], **made}
 
 
-_ALWAYS = ("monotone", "precision")  # in files of version 0.2 too
+_LATER = ("constant", "zone")  # not in files of version 0.2
 
 
 def _write_motion(record: Record) -> Any:
     plain = not record.curves and record.constraints == NONE and record.growth is None
     if plain and record.reference == Brownian(record.diffusivity):
         return None
+    constraints = dict(vars(record.constraints))
+    for later in _LATER:
+        if not constraints[later]:
+            del constraints[later]
     return {
         "curves": record.curves,
         "reference": record.reference.to_dict(),
-        "constraints": {k: v for k, v in vars(record.constraints).items() if v or k in _ALWAYS},
+        "constraints": constraints,
         "growth": None if record.growth is None else record.growth.to_dict(),
     }
 
