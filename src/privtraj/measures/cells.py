@@ -20,12 +20,12 @@ so that fine cells serve concentrated people and coarse ones serve people who ar
 
 The others are below every threshold one by one. Those in cells that touch a significant one are
 taken to be as these. Those farther away, thin tails above all, may be clear together: their number
-over all times is a sum of noisy counts of known variance. Squared W2 is linear in mass that is
-misplaced, so that it is the median that counts: none of them where the sum may be noise (TOGETHER
-standard deviations), else all, at every time in proportion. Each cell at a distance r from the
-nearest significant one has r^-(d + 1) of them. Where the significant people are no majority, all
-others are around them in this way. A time at which nothing is significant is read as the nearest
-one at which a majority is.
+m over all times is seen through a sum of noisy counts, each as often as averages over time have it.
+Before it is, there are none with chance 1/2, or any share of `TAILS`, equally likely. Squared W2 is
+linear in mass that is misplaced, so that it is the median of m after it that counts, at every time
+in proportion. Each cell at a distance r from the nearest significant one has r^-(d + 1) of them.
+Where the significant people are no majority, all others are around them in this way. A time at
+which nothing is significant is read as the nearest one at which a majority is.
 
 Cells outside a public domain hold nobody, whatever their noisy counts say: they are left out before
 anything else, so that thresholds are for fewer cells and blocks have the noise of fewer.
@@ -69,7 +69,8 @@ BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on sta
 MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
 GROWTH_ROUNDS = 2  # of neighbours; set by hand on stand-ins, 2026-11
 MAJORITY = 0.5  # of the people: a reading with more may stand in for times without any
-TOGETHER = 2.0  # standard deviations of people clear only together: tails lost, or made of noise
+TAILS = np.geomspace(1e-3, 0.1, 201)  # shares of people who may be far from clear cells. Up to 1,
+# fits to 50 people make twice the error of noise; heavy tails are the same
 FALSE_ISLANDS = 0.05  # expected in a fit: groups of cells that are noise alone; by convention
 OWN_NOISE_SHARE = 0.2  # of its noise that a cell of a block gets beside its count; by hand, 2026-11
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
@@ -186,7 +187,8 @@ def completed(
     """
     from scipy.ndimage import distance_transform_edt
 
-    total, noise, places, missed = 0.0, 0.0, [], np.full(len(people), np.nan)
+    total, places, missed = 0.0, [], np.full(len(people), np.nan)
+    taken = [np.zeros_like(level.counts) for level in levels]  # how often a count is in the total
     for t, k in enumerate(best):
         held, (counts, cells, average) = grids[k][t], levels[k]
         found, least = float(held.sum()), 1.5
@@ -199,10 +201,17 @@ def completed(
         if np.isnan(missed[t]):
             counted = (average.matrix[t] @ counts.reshape(len(people), -1)).reshape(cells.shape)
             total += counted[away].sum()
-            noise += float(noise_variance / average.draws[t]) * cells[away].sum()
+            taken[k] += average.matrix[t].reshape(-1, *(1,) * cells.ndim) * away
         place = np.where(away, cells / np.maximum(distance, 1.0) ** (distance.ndim + 1), 0.0)
         places.append(place / max(place.sum(), 1e-300))
-    together = total / people.sum() if total > TOGETHER * noise**0.5 else 0.0
+    error = 0.0  # of the total; levels share their noise, at worst all of it
+    for level, times in zip(levels, taken, strict=True):
+        error += math.sqrt(noise_variance * float((times**2 * level.cells).sum()))
+    shares = np.append(0.0, TAILS)
+    log_chance = -0.5 * (total - shares * people.sum()) ** 2 / max(error**2, 1e-12)
+    log_chance[0] += math.log(len(TAILS))  # none is as likely as some
+    chance = np.cumsum(np.exp(log_chance - log_chance.max()))
+    together = shares[np.searchsorted(chance, chance[-1] / 2)]
     amounts = np.where(np.isnan(missed), together * people, missed)
     readings = []
     for t, k in enumerate(best):
