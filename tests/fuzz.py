@@ -346,7 +346,10 @@ SETTINGS: dict[str, st.SearchStrategy[Any]] = {
     "diffusivity": power_of_ten(-4, 0),
     "reference": st.sampled_from(["auto", "inertia memory=1", "brownian diffusivity=0.05"]),
     "monotone": st.sampled_from([["x0"], {"x0": "falling"}]),
+    "ageing": st.just(["x0"]),
     "precision": st.sampled_from([{"x0": 0.1}, {"x0": 0.5}]),
+    "constant": st.sampled_from([{"site": "A"}, {"x0": 1}]),
+    "zone": st.just({"t": "Europe/Berlin"}),
     "persistence": st.sampled_from(["auto", "off"]),
     "growth": st.sampled_from(["released", "released turnover=0.5", 0.7]),
 }

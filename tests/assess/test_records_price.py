@@ -148,14 +148,14 @@ def test_where_the_general_theorem_says_nothing():
 @pytest.mark.parametrize(
     ("features", "options", "said"),
     [
-        (2, ["4"], "up to 4 records of a person need 4 times the noise of one (counts)"),
+        (2, ["4"], "people are counted, their records in equal parts"),
         (4, ["3"], "need 3 times the noise of one (gradients)"),
         (2, ["4", "--windows", "bins", "--measure", "gradients"], "need 2 times the noise of one"),
         (4, ["3", "--windows", "bins"], "need 1.7 times the noise of one (gradients)"),
         (
             4,
             ["3", "--windows", "bins"],
-            "fewer than 1.7 records on average, --one-per-person random",
+            "so --one-per-person random is better if people have fewer than that on average",
         ),
         (3, ["1"], None),
     ],

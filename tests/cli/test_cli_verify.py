@@ -327,7 +327,7 @@ def test_a_good_model_has_a_dossier(good, tmp_path, capsys):
     out = tmp_path / "dossier.html"
     assert cli.main(["dossier", good.model, "-o", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["out"] == str(out)
-    assert "Privacy dossier: height, weight over age" in out.read_text("utf-8")
+    assert "Privacy dossier: height and weight over age" in out.read_text("utf-8")
     assert cli.main(["dossier", good.model, "-o", str(out)]) == 2
 
 

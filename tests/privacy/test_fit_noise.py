@@ -133,12 +133,14 @@ def counted(many_bins):
 
 @pytest.fixture(scope="module")
 def looks(many_bins):
-    """Noise of the looks of 150 fits in slabs: {name: (event, (150, K, D))}."""
+    """Noise of the looks of 150 fits in slabs: {name: (event, (150, K, D))}, of as many windows as
+    all of them have: noise decides whether people are at the bins alone."""
     fits = [noises(many_bins, MOTION, measure="counts", seed=k) for k in range(150)]
-    return {
-        one[0].event.what: (one[0].event, np.stack([noise.drawn for noise in one]))
-        for one in zip(*fits, strict=True)
-    }
+    found = {}
+    for one in zip(*fits, strict=True):
+        least = min(len(noise.drawn) for noise in one)
+        found[one[0].event.what] = one[0].event, np.stack([noise.drawn[:least] for noise in one])
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from scipy.stats import norm
 
 from privtraj import cli
 from privtraj.base.errors import InputError
+from privtraj.motion.reference import Inertia
 from privtraj.privacy.certificate import (
     BY_PERSON,
     CHECKED,
@@ -352,8 +353,10 @@ def test_what_was_declared_is_listed(reports):
 
 def test_the_page_says_whether_persistence_was_measured(made_model):
     assumed, measured = made_model(), made_model(persistence={"lags": []})
-    assert "is an assumption" in dict(settings(assumed)["made"])["how people move"]
-    assert "was measured" in dict(settings(measured)["made"])["how people move"]
+    forgetting = replace(measured, reference=Inertia(memory=0.5, share=0.4))
+    for model in (assumed, measured):  # nobody asked, or found that nobody forgets
+        assert "is an assumption" in dict(settings(model)["made"])["how people move"]
+    assert "was measured" in dict(settings(forgetting)["made"])["how people move"]
 
 
 # Files and commands ---------------------------------------------------------------------------

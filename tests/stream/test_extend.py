@@ -21,10 +21,9 @@ from privtraj.privacy.certificate import (
     batch,
     certify_disjoint,
 )
-from privtraj.privacy.guard import Guard, MemoryRows
+from privtraj.privacy.guard import Guard, MemoryRows, WithPast
 from privtraj.privacy.ledger import Ledger
 from privtraj.stream import extend as extend_module
-from privtraj.stream.batches import WithPast
 from privtraj.stream.people import People, new_key
 
 

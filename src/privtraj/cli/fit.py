@@ -354,8 +354,8 @@ def note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: 
         ratio = f"{float(f'{price(most, measure, together=together, **budget):.2g}'):g}"
         said = (
             "people are counted, their records in equal parts, beside a share of epsilon for how "
+            "they persist: --persistence off leaves it to where people are"
         )
-        said += "they persist: --persistence off leaves it to where people are"
         if ratio != "1":
             said = (
                 f"up to {most} records each need {ratio} times the noise of one ({measure}), so "

@@ -46,7 +46,7 @@ from privtraj.privacy.certificate import (
     STATED,
 )
 from privtraj.privacy.events import Person
-from privtraj.privacy.guard import PublicShape, Rows
+from privtraj.privacy.guard import MemoryRows, PublicShape, Rows, WithPast
 
 G = TypeVar("G")  # a kind of guard
 QUOTED = "line breaks inside of quoted cells are meant, and every quotation mark is closed"
@@ -243,6 +243,10 @@ class Snapshots:
         """Without the records of people with these hashes."""
         rows: Any = self._rows
         return replace(self, _rows=rows.without(lambda one: hashed(one) in gone))
+
+    def beside(self, points: NDArray[np.float32], times: Floats) -> Snapshots:
+        """These records and those of public people, points (n, d) of the unit cube at times."""
+        return replace(self, _rows=WithPast(self._rows, MemoryRows(points, times)))
 
     @property
     def n_times(self) -> int:

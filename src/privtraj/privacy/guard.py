@@ -230,6 +230,34 @@ class MemoryRows:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class WithPast:
+    """Records of a batch, and people who were drawn from a released model.
+
+    The drawn are public. So whatever is asked is that of the batch and a number that everybody
+    knows: a record more or less moves it by as much as without them, and no noise is spared.
+    """
+
+    rows: Rows
+    past: MemoryRows
+
+    @property
+    def digest(self) -> bytes:
+        return self.rows.digest
+
+    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
+        return self.rows.cell_counts(slabs, sides) + self.past.cell_counts(slabs, sides)
+
+    def in_slabs(self, slabs: Slabs) -> SlabRows:
+        own, past = self.rows.in_slabs(slabs), self.past.in_slabs(slabs)
+        numbers = np.concatenate([own.slabs, past.slabs])
+        order = np.argsort(numbers, kind="stable")
+        return SlabRows(np.concatenate([own.points, past.points])[order], numbers[order])
+
+    def repeated(self) -> RepeatedRows:
+        return self.rows.repeated()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ProjectedRows:
     """The same rows with the points of a projection; those in a database are brought here."""
 

@@ -22,14 +22,12 @@ its noise to everybody so far instead of to 1/K of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, total_variance
+from privtraj.base.arrays import Floats, Ints, total_variance
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.space import Slabs, TimeAxis, as_user_times, hat_functions
 from privtraj.columns.kinds import encoded, to_unit
@@ -60,11 +58,7 @@ from privtraj.privacy.guard import (
     CellCounts,
     Guard,
     Laplace,
-    MemoryRows,
     Release,
-    RepeatedRows,
-    Rows,
-    SlabRows,
 )
 from privtraj.privacy.ledger import BudgetPlan, Planned, calibrate_laplace
 from privtraj.recipe import Recipe
@@ -269,45 +263,13 @@ def _read(
 # Anything else ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WithPast:
-    """Records of a batch, and people who were drawn from a released model.
-
-    The drawn are public. So whatever is asked is that of the batch and a number that everybody
-    knows: a record more or less moves it by as much as without them, and no noise is spared.
-    """
-
-    rows: Rows
-    past: MemoryRows
-
-    @property
-    def digest(self) -> bytes:
-        return self.rows.digest
-
-    def cell_counts(self, slabs: Slabs, sides: Sequence[int]) -> NDArray[np.int64]:
-        return self.rows.cell_counts(slabs, sides) + self.past.cell_counts(slabs, sides)
-
-    def in_slabs(self, slabs: Slabs) -> SlabRows:
-        own, past = self.rows.in_slabs(slabs), self.past.in_slabs(slabs)
-        numbers = np.concatenate([own.slabs, past.slabs])
-        order = np.argsort(numbers, kind="stable")
-        return SlabRows(np.concatenate([own.points, past.points])[order], numbers[order])
-
-    def repeated(self) -> RepeatedRows:
-        return self.rows.repeated()
-
-
 def with_past(model: TrajectoryModel, snapshots: Snapshots, seed: int | None) -> Snapshots:
     """The batch and as many people of the model as it knows of, or as there is room for; each of
     them is recorded once, at a time of one window."""
-    told, rng, (start, end) = model.diagnostics, np.random.default_rng(seed), model.knots[[0, -1]]
-    people, middles, lengths = (np.asarray(told.get(one) or [], float) for one in PEOPLE)
-    if not len(people) == len(middles) == len(lengths) > 0:  # a model that tells nothing of them
-        people, middles, lengths = np.zeros(1), np.array([start]), np.zeros(1)
-    room = MOST_REMEMBERED / (len(people) * len(model.columns))
-    many = np.rint(people * min(1.0, room / max(people.sum(), 1.0))).astype(int)
+    rng, (start, end) = np.random.default_rng(seed), model.knots[[0, -1]]
+    many, middles, lengths = drawn_people(model)
     when = np.clip(middles, start, end)
-    if told.get("listed_times"):  # windows are of one time or of several
+    if model.diagnostics.get("listed_times"):  # windows are of one time or of several
         nearest = np.abs(when[:, None] - model.numeric_times).argmin(axis=1)
         when, lengths = model.numeric_times[nearest], 0 * lengths
     moments, moment = np.unique(when, return_inverse=True)
@@ -316,8 +278,18 @@ def with_past(model: TrajectoryModel, snapshots: Snapshots, seed: int | None) ->
     drawn = model.sample(max(len(each), 1), asked, seed=seed).values[each, moment[window]]
     points = to_unit(model.columns, encoded(model.columns, drawn)).astype(np.float32)
     times = np.clip(when[window] + lengths[window] * (rng.random(len(each)) - 0.5), start, end)
-    rows = WithPast(snapshots._rows, MemoryRows(points, times))
-    return replace(in_all_time(model, snapshots), _rows=rows)
+    return in_all_time(model, snapshots).beside(points, times)
+
+
+def drawn_people(model: TrajectoryModel) -> tuple[Ints, Floats, Floats]:
+    """How many are drawn in each window; its middle, and its length."""
+    told = [np.asarray(model.diagnostics.get(one) or [], float) for one in PEOPLE]
+    if not len(told[0]) == len(told[1]) == len(told[2]) > 0:  # a model that tells nothing of them
+        return np.zeros(1, np.int64), model.knots[:1], np.zeros(1)
+    people, middles, lengths = told
+    room = MOST_REMEMBERED / (len(people) * len(model.columns))
+    share = min(1.0, room / max(float(people.sum()), 1.0))
+    return np.rint(share * people).astype(np.int64), middles, lengths
 
 
 def in_all_time(model: TrajectoryModel, snapshots: Snapshots) -> Snapshots:
@@ -338,8 +310,8 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
     (start, end), known = axis.range, float(model.knots[-1])
     told = {name: list(model.diagnostics.get(name) or []) for name in PEOPLE}
     before, middles = np.asarray(told[PEOPLE[0]]), np.asarray(told[PEOPLE[1]])
-    replaced, drawn = len(before), len(task.public._rows.past.times)  # type: ignore[attr-defined]
-    people = max(float(found.people.sum()) - drawn, 1.0)
+    replaced, drawn = len(before), drawn_people(model)[0].sum()
+    people = max(float(found.people.sum() - drawn), 1.0)
     if end > known:
         first = max(start, known)
         for name, value in zip(told, (people, (first + end) / 2, end - first), strict=True):
