@@ -1,6 +1,6 @@
 """Utility of every method over data, budgets, people, features and times.
 
-    python benchmarks/utility.py [--quick] [--full] [--seeds 2] [--real FILE ...] [--out utility]
+    python benchmarks/utility.py [--quick] [--full] [--people N ...] [--seeds 2] [--real FILE ...] [--out OUT]
 
 Average over time of squared W2 (exact optimal transport, shares of the box) between 500 released
 people and the population, mean and standard deviation over seeds, add-remove, delta 1e-5; with the
@@ -303,12 +303,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--people", type=int, nargs="*", help="of this sweep alone")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--real", type=Path, nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=Path("utility"))
     args = parser.parse_args()
 
     data, sweeps = (QUICK_DATA, QUICK_SWEEPS) if args.quick else (DATA, SWEEPS)
+    sweeps = {"people": tuple(args.people)} if args.people else sweeps
     points = cells(data, sweeps)
     points += [cell for file in args.real for cell in real_cells(str(file))]
     seeds = range(FIRST_SEED, FIRST_SEED + args.seeds)

@@ -24,7 +24,13 @@ from privtraj.privacy.accounting import (
     releases,
     to_entries,
 )
-from privtraj.privacy.certificate import Certificate, certify, certify_disjoint
+from privtraj.privacy.certificate import (
+    Certificate,
+    batch,
+    certify,
+    certify_disjoint,
+    stated_parallel,
+)
 from privtraj.privacy.events import GaussianSum, LaplaceCounts, Opaque
 from privtraj.privacy.ledger import Ledger
 
@@ -247,6 +253,22 @@ def test_certificates_of_different_people_make_one_that_verifies(adjacency):
     assert year.verify() == pytest.approx(joined.epsilon)
     moves = {"add-remove": 1, "replace-one": 2}[adjacency]  # between two branches at most
     assert year.slack == moves * max(one.slack for one in each)
+
+
+def test_whoever_may_be_in_several_batches_has_the_slack_of_all_of_them():
+    each = [certificate(month(z)) for z in (4.0, 6.0, 5.0)]
+    joined = certify_disjoint(each[:2], public_inputs={})
+    paid = [(f"2026-0{k}-01", f"2026-0{k}-28") for k in (1, 2, 3)]
+    batches = [batch(when, (4.0, 1e-5), most) for when, most in zip(paid, (0, 1, 2), strict=True)]
+    year = certify_disjoint([joined, each[2]], public_inputs={"batches": batches})
+    assert year.slack == pytest.approx(sum(one.slack for one in each))
+
+
+def test_batches_with_dates_are_in_days():
+    dates = [("2026-01-01", "2026-01-31"), ("2026-02-01T12:00", "2026-02-28")]
+    batches = [batch(when, (1.0, 1e-5), None, days=30.0) for when in dates]
+    (first, last), (later, _) = stated_parallel(batches).spans
+    assert (last - first, later - last) == (30.0, 1.5)
 
 
 def test_a_tree_that_was_changed_does_not_verify():
