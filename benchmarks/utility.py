@@ -1,6 +1,7 @@
 """Utility of every method over data, budgets, people, features and times.
 
-    python benchmarks/utility.py [--quick] [--full] [--people N ...] [--seeds 2] [--real FILE ...] [--out OUT]
+    python benchmarks/utility.py [--quick] [--full] [--people N ...] [--seeds 2] [--real FILE ...]
+                                 [--out utility]
 
 Average over time of squared W2 (exact optimal transport, shares of the box) between 500 released
 people and the population, mean and standard deviation over seeds, add-remove, delta 1e-5; with the

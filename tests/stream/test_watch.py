@@ -178,8 +178,8 @@ def test_a_fit_that_was_killed_is_finished_by_the_same_command(step, tmp_path, s
 
         ended = killed_at(number, fit, FILES)
         model = pt.load(out) if out.exists() else fit()
-        (entry,) = LedgerFile(service.folder / "ledger").summary()["entries"]
-        assert entry["model"] == model.sha256 == pt.load(out).sha256
+        entries = LedgerFile(service.folder / "ledger").summary()["entries"]
+        assert [one["model"] for one in entries] == [model.sha256] == [pt.load(out).sha256]
         with pytest.raises(InputError, match="already exists"):
             fit()
         if ended:
