@@ -10,8 +10,18 @@ from hypothesis import strategies as st
 import privtraj as pt
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs
-from privtraj.privacy.guard import CellCounts, Gaussian, Guard, Laplace, MemoryRows, Release
+from privtraj.privacy.guard import (
+    PARTS,
+    CellCounts,
+    Gaussian,
+    Guard,
+    Laplace,
+    MemoryRows,
+    Release,
+    parts_of,
+)
 from privtraj.privacy.ledger import Ledger
+from privtraj.privacy.noise import EPSILON_RANGE
 from privtraj.privacy.sums import ClippedSums
 
 
@@ -151,3 +161,8 @@ def test_people_are_counted_where_their_records_may_meet(silent):
     halves = guard.in_slabs(Slabs.between(np.array([1.5])))
     np.testing.assert_allclose(halves.ask(asked)[:, 0], [10.5, 0.5])
     assert halves.ledger.events[-1][0].sensitivity("add-remove") == 1
+
+
+@pytest.mark.parametrize(("epsilons", "parts"), [(0.5, 1), (1, 1), (3.5, 3), (1e6, PARTS)])
+def test_a_person_has_no_more_parts_than_there_is_noise_for(epsilons, parts):
+    assert parts_of(epsilons * EPSILON_RANGE[0]) == parts

@@ -21,7 +21,7 @@ so that fine cells serve concentrated people and coarse ones serve people who ar
 The others are below every threshold one by one. Those in cells that touch a significant one are
 taken to be as these. Those farther away, thin tails above all, may be clear together: their number
 m over all times is seen through a sum of noisy counts, each as often as averages over time have it.
-Before it is, there are none with chance 1/2, or any share of `TAILS`, equally likely. Squared W2 is
+Before it is, there are none with chance .9, or any share of `TAILS`, equally likely. Squared W2 is
 linear in mass that is misplaced, so that it is the median of m after it that counts, at every time
 in proportion. Each cell at a distance r from the nearest significant one has r^-(d + 1) of them.
 Where the significant people are no majority, all others are around them in this way. A time at
@@ -209,7 +209,7 @@ def completed(
         error += math.sqrt(noise_variance * float((times**2 * level.cells).sum()))
     shares = np.append(0.0, TAILS)
     log_chance = -0.5 * (total - shares * people.sum()) ** 2 / max(error**2, 1e-12)
-    log_chance[0] += math.log(len(TAILS))  # none is as likely as some
+    log_chance[0] += math.log(9 * len(TAILS))  # none are nine times as likely as some
     chance = np.cumsum(np.exp(log_chance - log_chance.max()))
     together = shares[np.searchsorted(chance, chance[-1] / 2)]
     amounts = np.where(np.isnan(missed), together * people, missed)
