@@ -566,7 +566,7 @@ class CellCounts(Question):
         if view.shape.person.weight is None:
             return [counts]
         whole, rows = int(scale), view.rows.repeated()
-        order = np.argsort(rows.people, kind="stable")
+        order = np.lexsort((*rows.points.T, rows.times, rows.people))  # however they are stored
         _, first, own = np.unique(rows.people[order], return_index=True, return_counts=True)
         n, rank = np.repeat(own, own), np.arange(len(order)) - np.repeat(first, own)
         parts = whole * (rank + 1) // n - whole * rank // n
