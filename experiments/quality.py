@@ -10,7 +10,7 @@ population, what `plan` says of its public shape, and what `metrics.worth_interv
 medians and correlations, and the intervals of answers of `model.ask`, hold the truth.
 
 Populations of even seeds have set two constants, `assess.common.UNKNOWN` and
-`assess.ask.REFITS_OFF`; odd ones have set nothing.
+`assess.ask.REFITS_OFF`; odd ones nothing but the latter, which was set when both had been seen.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ MOMENTS, EACH = 24, 4  # over the range, and in each period at least
 FEWEST = 10  # synthetic people of whom a statistic is taken
 REFITS_OFF = 2.0
 """Root mean squared errors of refits in half an interval: with 2, 92 % of the answers about even
-populations of experiments/quality.py held, and 94 % about odd ones, which have set nothing; with 4,
-99 %."""
+populations of experiments/quality.py held, and 94 % about odd ones; with 4, 99 %. It was set when
+both had been seen."""
 BOUNDS = {"share": (0.0, 1.0), "correlation": (-1.0, 1.0), "count": (0.0, math.inf)}
 
 

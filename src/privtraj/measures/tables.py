@@ -80,6 +80,11 @@ means and 7 % in shares."""
 _ALWAYS = Slabs.between(np.empty(0))
 
 
+def deviation(mu: float, turn: int, tables: int) -> float:
+    """Standard deviation of a cell in a round of so many tables of one size, in people."""
+    return math.sqrt(tables / ROUNDS[turn]) / mu
+
+
 class Detail(NamedTuple):
     """Into how many groups and bands a number is cut, and time into parts, in which pairs that
     depend on each other are measured again.
@@ -97,7 +102,7 @@ class Detail(NamedTuple):
     @classmethod
     def of(cls, mu: float, columns: int, people: float) -> Detail:
         """Of so many columns, and people, where mu (as 1/z) is told of them."""
-        noise = math.sqrt(max(math.comb(columns, 2), 1) / ROUNDS[2]) / mu
+        noise = deviation(mu, 2, max(math.comb(columns, 2), 1))
         groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
         return cls(groups, min(max(groups // 2, 4), groups), max(groups // 4, 3))
 
@@ -257,7 +262,7 @@ def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
 def _cuts(asked: _Asked, axes: Axes, known: list[pairs.Known], detail: Detail) -> list[pairs.Cut]:
     """At most so many groups of a number that cells of two stand out from noise; of a category,
     the levels that a table of it shows at all."""
-    least = asked.deviation(2, max(math.comb(len(known), 2), 1)) / known[0].people.sum()
+    least = deviation(asked.mu, 2, max(math.comb(len(known), 2), 1)) / known[0].people.sum()
     may_lack = {number for number, _ in axes.flags}
     made = []
     for j, (one, levels, ordered) in enumerate(zip(known, axes.levels, axes.ordered, strict=True)):
@@ -339,10 +344,6 @@ class _Asked(NamedTuple):
     guard: Guard
     mu: float
     names: list[str]  # of the columns
-
-    def deviation(self, turn: int, tables: int) -> float:
-        """Standard deviation of a cell in a round of so many tables of one size, in people."""
-        return math.sqrt(tables / ROUNDS[turn]) / self.mu
 
     def tables(
         self,

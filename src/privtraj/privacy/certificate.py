@@ -637,9 +637,9 @@ def _day(written: str) -> float:
 
 def _sums(stated: Parallel, batches: Sequence[Mapping[str, Any]]) -> list[float]:
     """Epsilon and delta of as many batches as a person may be in, the largest of any window."""
-    spans, paid = [one[:2] for one in _branches(batches)], [one[2:] for one in _branches(batches)]
-    sets, sums = together(spans, stated.days), []
-    for each in zip(*paid, strict=True):
+    first, last, *paid = zip(*_branches(batches), strict=True)
+    sets, sums = together(list(zip(first, last, strict=True)), stated.days), []
+    for each in paid:
         most = (sorted((each[k] for k in some), reverse=True)[: stated.most] for some in sets)
         sums.append(max(float(sum(Fraction(repr(one)) for one in some)) for some in most))
     return sums
