@@ -245,7 +245,7 @@ def check_neighbours(case: Neighbours) -> None:
             assert times == 1
             stated = event.sensitivity(adjacency)
             if isinstance(event, LaplaceCounts):
-                assert np.abs(a - b).sum() <= stated
+                assert np.abs(a - b).sum() <= stated * ROUNDING
             else:
                 unit = noise.GAUSSIAN_STD / event.noise_multiplier
                 assert np.linalg.norm(np.float64(a - b)) <= stated * unit * ROUNDING
