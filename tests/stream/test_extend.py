@@ -335,3 +335,15 @@ def test_windows_that_are_shorter_than_those_of_the_batch_become_one(march):
     told = march.diagnostics
     assert np.all(np.diff(told["people_middles"]) > 0)
     assert len(told["people_middles"]) == len(told["people_per_time"])
+
+
+@pytest.mark.thorough
+def test_what_is_published_of_the_past_does_not_change_what_later_batches_know():
+    first = pt.TrajectorySynthesizer(1.0, 1e-5, measure="tables", seed=0).fit(month(0))
+    grown = [
+        first.extend(month(1), past=past, new_people=True, seed=1) for past in ("keep", "revise")
+    ]
+    one, other = (m.extend(month(2), past="revise", new_people=True, seed=2) for m in grown)
+    assert np.array_equal(one.particles, other.particles)
+    assert np.array_equal(one.counted, other.counted)
+    assert one.counted.shape == (pytest.approx(900, rel=0.2), 3)  # a time and two numbers

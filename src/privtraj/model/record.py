@@ -80,7 +80,8 @@ class Record:
         coordinate is in the cell of a level; flags at the end say which numbers are missing.
     counted: (W, 5 + cells) noisy counts that later ones are combined with: of each window when it
         begins and ends, its people, the variance of its noise, whether it stands for several, and
-        the counts of its cells. Empty where there are none.
+        the counts of its cells; after batches without counts (n, 1 + d) people who stand for all
+        of them, time and place. Empty where there are none.
     settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
         in files of version 0.2.  diagnostics: released quantities that tell how well it went.
     """
