@@ -670,8 +670,12 @@ def _batches_in_words(batches: Sequence[Mapping[str, Any]]) -> list[str]:
     if not batches:
         return []
     lines, stated = [f"{len(batches)} batches of people:"], stated_parallel(batches)
+    known = -math.inf
     for number, one in enumerate(batches, start=1):
-        when = f", released {one['released']}" if one["released"] else ""
+        start, known = known, max(known, _day(one["to"]))
+        late = _day(one["from"]) < start
+        when = ", late: after its time was released" if late else ""
+        when += f", released {one['released']}" if one["released"] else ""
         people = f"; {'new people: ' * (one['most'] == 1)}{one['people']}" if number > 1 else ""
         lines.append(
             f"  {number}. from {one['from']} to {one['to']}{when}: epsilon {up(one['epsilon'])}, "

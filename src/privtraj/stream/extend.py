@@ -110,7 +110,8 @@ def extended(
         plan = maker.planned(in_all_time(model, snapshots))
     entry, axis = None, snapshots.axis
     if not (ledger is None and people is None):
-        snapshots, entry = maker._reserved(ledger, snapshots, new_people, people)
+        kind = "late batch" if axis.range[0] < model.knots[-1] else "batch"
+        snapshots, entry = maker._reserved(ledger, snapshots, new_people, people, kind)
     spent, source = Ledger(*maker.budget, plan), noise.source_for(seed)
     joint = snapshots if counts else with_past(model, snapshots, seed)
     guard = joint.guarded(maker.guard_class, spent, source, watcher=watcher)
