@@ -17,6 +17,7 @@ from privtraj.base.space import Slabs
 from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
 from privtraj.privacy.certificate import (
     BATCHES,
+    COUNTED,
     SECURE_NOISE,
     Certificate,
     batch,
@@ -80,6 +81,7 @@ def test_without_a_word_that_people_are_new_batches_add_up(january):
     assert grown.certificate.epsilon == pytest.approx(2.0, rel=1e-3)
     grown.verify()
     assert grown.certificate.delta == pytest.approx(2e-5)
+    assert "they add up: whoever is in all of them has epsilon 2 and" in str(grown.certificate)
     new = grown.extend(month(2), new_people=True, seed=2)
     assert new.verify() == pytest.approx(2.0, rel=1e-3)
 
@@ -88,7 +90,11 @@ def test_more_people_at_known_times_improve_them_if_they_may(march):
     late = month(1, people=900, seed=3)
     with pytest.raises(InputError, match="past='revise'"):
         march.extend(late, new_people=True, seed=3)
-    revised = march.extend(late, past="revise", new_people=True, seed=3)
+    before = replace(march, certificate=replace(march.certificate, found={}))  # as files were
+    revised = before.extend(late, past="revise", new_people=True, seed=3)
+    *earlier, counted = revised.certificate.found[COUNTED].split(", ")
+    assert earlier == ["not kept"] * 3
+    assert float(counted) == pytest.approx(900, abs=120)
     assert np.array_equal(revised.times, march.times)
     people = np.array(revised.diagnostics["people_per_time"])
     assert people.sum() - sum(march.diagnostics["people_per_time"]) == pytest.approx(900, abs=120)
@@ -231,6 +237,7 @@ def test_whoever_returns_is_not_among_the_records_of_a_batch(house):
     model = maker.fit(month(0, person=first), ledger=ledger, people=skip)
     grown = model.extend(month(1, person=second), ledger=ledger, people=skip, watcher=kept)
     assert kept.people == pytest.approx(200, abs=40)
+    assert grown.certificate.found[COUNTED].endswith(f", {kept.people:.0f}")
     assert grown.verify() <= 8
     assert [one["most"] for one in grown.certificate.public_inputs["batches"]][1] == 1
 

@@ -34,6 +34,7 @@ from privtraj.privacy.certificate import (
     BATCHES,
     CAUTION,
     CHECKED,
+    COUNTED,
     NEW_PEOPLE,
     STATED,
     Certificate,
@@ -251,6 +252,9 @@ def _certificate(
     windows = len(made.diagnostics["people_per_time"])
     found = {**before.found, "resolution in time": f"{windows} windows of the last batches"}
     found.pop(CAUTION, None)
+    earlier = ["not kept"] * len(old.get(BATCHES, []))  # in files from before they were
+    earlier = earlier or [f"{sum(model.diagnostics.get('people_per_time') or []):.0f}"]
+    found[COUNTED] = f"{before.found.get(COUNTED, ', '.join(earlier))}, {made.people:.0f}"
     people = float(sum(made.diagnostics["people_per_time"])) or None
     for warning in weaknesses(0.0, paid.delta, people)[:1]:
         found[CAUTION] = warning
