@@ -82,6 +82,7 @@ class Batch(NamedTuple):
     since: up to when particles of the model stay.  marginals, knots: of curves that go on from
     there.  times: of interest.
     diagnostics: of windows.  replaced: how many of the model's last windows they stand for.
+    people: of the batch, as they were counted with noise.
     """
 
     since: float
@@ -91,6 +92,7 @@ class Batch(NamedTuple):
     diagnostics: dict[str, list[Any]]
     replaced: int
     counted: Floats = NOT_COUNTED
+    people: float = 0.0
 
 
 def counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: Snapshots) -> bool:
@@ -151,7 +153,7 @@ def counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Bat
         share = weight / weight.sum() / np.maximum(both[0], 1.0) * both[0].sum()
         place[2:4] = both[0].sum(), share**2 @ both[1]
         place[5:] = share[0] * place[5:] + share[1] * counts
-    return _read(model, rows, len(old), epsilon, task, past)
+    return _read(model, rows, len(old), epsilon, task, past)._replace(people=float(total.sum()))
 
 
 def _as_one(row: Floats, later: Floats) -> Floats:
@@ -339,8 +341,9 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
         told[PEOPLE[0]] = before.tolist()
     since = known if past == "keep" else float(model.knots[0])
     times, (particles, weights, width) = task.public.axis.times, found.marginals[:3]
+    batch = Batch(since, found.marginals, knots, times, told, replaced, model.counted, people)
     if model.counted.size and not _has_people(model) and end <= known:  # counts of all times
-        return Batch(since, found.marginals, knots, times, told, replaced, model.counted)
+        return batch
     of_all = replace(
         model,
         particles=particles,
@@ -350,5 +353,4 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
         numeric_times=times,
         diagnostics=model.diagnostics | told,
     )
-    people_left = _past_people(of_all, int(task.rng.integers(2**31)))
-    return Batch(since, found.marginals, knots, times, told, replaced, people_left)
+    return batch._replace(counted=_past_people(of_all, int(task.rng.integers(2**31))))
