@@ -50,7 +50,7 @@ CLEAR = 3.0  # standard deviations of a counter above which a cell of the tree i
 class Tree(Counted):
     """Counts at five dyadic levels, at equal parts of epsilon. counters: what earlier months
     released of every level; a cell whose counter is clear of noise is split, and the people of a
-    month are in the leaves as its own counts say."""
+    month are in its parts as its own counts say."""
 
     releases: ClassVar[int] = 5
 
@@ -69,20 +69,22 @@ class Tree(Counted):
             counts.append(guard.ask(asked)[0].reshape(2**level, -1).astype(float))
         if not self.counters:
             self.counters.extend(np.zeros((2, *one.shape)) for one in counts)
-        leaves, weights, open_cells = [], [], np.argwhere(np.ones((2, 2)))
+        leaves, weights = [], []
+        open_cells, mass = np.argwhere(np.ones((2, 2))), np.ones(1)  # four of each that was split
         for level, (own, counter) in enumerate(zip(counts, self.counters, strict=True), start=1):
             counter += [own, np.ones_like(own)]  # of people, and of draws of noise
             deviation = np.sqrt(2 * counter[1]) / epsilon
+            held = np.maximum(own[tuple(open_cells.T)], 1e-9).reshape(-1, 4)
+            mass = (mass[:, None] * held / held.sum(axis=1, keepdims=True)).ravel()
             split = (counter[0] > CLEAR * deviation) & (level < self.releases)
             goes_on = split[tuple(open_cells.T)]
-            ends = open_cells[~goes_on]
             fine = 2 ** (self.releases - level)
             parts = np.indices((fine, fine)).reshape(2, -1).T
-            leaves.append((ends[:, None] * fine + parts).reshape(-1, 2))
-            held = np.maximum(own[tuple(ends.T)], 0) * (counter[0] > 0)[tuple(ends.T)]
-            weights.append(np.repeat(held / len(parts), len(parts)))
+            leaves.append((open_cells[~goes_on][:, None] * fine + parts).reshape(-1, 2))
+            weights.append(np.repeat(mass[~goes_on] / len(parts), len(parts)))
             inner = np.indices((2, 2)).reshape(2, -1).T
             open_cells = (open_cells[goes_on][:, None] * 2 + inner).reshape(-1, 2)
+            mass = mass[goes_on]
         places, mass = np.concatenate(leaves), np.concatenate(weights)
         cells = [(places[mass > 0], mass[mass > 0])] * guard.n_times
         return in_cells(cells, 2**self.releases, self.points, task.rng)
