@@ -107,14 +107,14 @@ class Answer:
                 if row["low"] is not None:
                     width = max(row["high"] - row["low"], 1e-9 * abs(row["value"]), 1e-300)
                     digits = max(math.ceil(math.log10(max(abs(row["value"]) / width, 1))) + 2, 2)
-                    interval = " to ".join(_written(row[end], digits) for end in ("low", "high"))
-                value = _written(row["value"], digits)
+                    interval = " to ".join(written(row[end], digits) for end in ("low", "high"))
+                value = written(row["value"], digits)
             lines.append([*keys, about(row["people"]), value, interval])
         right = range(len(names) - 2, len(names))
         return "\n".join(aligned(lines, right))
 
 
-def _written(value: float, digits: int) -> str:
+def written(value: float, digits: int) -> str:
     """With so many digits that count."""
     decimals = digits - 1 - math.floor(math.log10(abs(value) or 1))
     return f"{round(value, decimals):,.{max(decimals, 0)}f}"

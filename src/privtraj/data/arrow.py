@@ -135,7 +135,7 @@ _ALLOWED = {
     "time": f"{_NUMERIC} {_DATE}",
     "date": f"{_DATE} {_TEXT} null",
     "category": f"{_NUMERIC} {_TEXT}",
-    "person": f"{_NUMERIC} {_DATE} {_TEXT} {_BYTES} time",
+    "person": f"{_NUMERIC} {_TEXT} {_BYTES}",
 }
 """The types that a column may have, by what it is, as `pyarrow.types` calls them."""
 
@@ -146,6 +146,10 @@ def _is(kind: pa.DataType | None, names: str) -> bool:
 
 def is_text(kind: pa.DataType | None) -> bool:
     return _is(kind, _TEXT)
+
+
+def is_bytes(kind: pa.DataType | None) -> bool:
+    return _is(kind, _BYTES)
 
 
 def is_date(kind: pa.DataType | None) -> bool:
@@ -165,7 +169,7 @@ def check_type(
     if role == "person":
         raise InputError(
             f"the person column '{name}' holds no plain values (their type is {shown}): "
-            "give one number, date or text per record"
+            "give one number or text per record"
         )
     if role in ("category", "date"):
         do = "dates such as 2024-01-31" if role == "date" else "texts, whole numbers, true or false"
@@ -284,7 +288,7 @@ def dates(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
 def encoded(cells: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
     """Codes (n,), -1 for null and NaN, and the value of each; equal values have one code, as a
-    database has it: 0.0 and -0.0 are equal. Times are whole numbers."""
+    database has it: 0.0 and -0.0 are equal."""
     kind = cells.type
     if types.is_floating(kind):
         wide = cells.cast(pa.float64())
@@ -292,8 +296,6 @@ def encoded(cells: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
         cells = compute.add(known, 0.0)  # -0.0 becomes 0.0
     elif types.is_decimal(kind) and kind.bit_width < 128:
         cells = cells.cast(pa.decimal128(kind.precision, kind.scale))
-    elif types.is_temporal(kind):
-        cells = cells.cast(pa.int32() if _is(kind, "date32 time32") else pa.int64())
     found = cells.combine_chunks().dictionary_encode()
     codes = found.indices.fill_null(-1) if found.null_count else found.indices
     return np.from_dlpack(codes).astype(np.int64), found.dictionary

@@ -80,6 +80,7 @@ class Batch(NamedTuple):
     since: up to when particles of the model stay.  marginals, knots: of curves that go on from
     there.  times: of interest.
     diagnostics: of windows.  replaced: how many of the model's last windows they stand for.
+    people: of the batch, as they were counted with noise.
     """
 
     since: float
@@ -89,6 +90,7 @@ class Batch(NamedTuple):
     diagnostics: dict[str, list[Any]]
     replaced: int
     counted: Floats = NOT_COUNTED
+    people: float = 0.0
 
 
 def counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: Snapshots) -> bool:
@@ -147,7 +149,7 @@ def counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Bat
         share = weight / weight.sum() / np.maximum(both[0], 1.0) * both[0].sum()
         place[2:4] = both[0].sum(), share**2 @ both[1]
         place[5:] = share[0] * place[5:] + share[1] * counts
-    return _read(model, rows, len(old), epsilon, task, past)
+    return _read(model, rows, len(old), epsilon, task, past)._replace(people=float(total.sum()))
 
 
 def _as_one(row: Floats, later: Floats) -> Floats:
@@ -323,4 +325,4 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
     since = known if past == "keep" else float(model.knots[0])
     counted = model.counted if end <= known else NOT_COUNTED  # of other times
     times = task.public.axis.times
-    return Batch(since, found.marginals, knots, times, told, replaced, counted)
+    return Batch(since, found.marginals, knots, times, told, replaced, counted, people)

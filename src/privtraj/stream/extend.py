@@ -34,6 +34,7 @@ from privtraj.privacy.certificate import (
     BATCHES,
     CAUTION,
     CHECKED,
+    COUNTED,
     NEW_PEOPLE,
     STATED,
     Certificate,
@@ -110,7 +111,8 @@ def extended(
         plan = maker.planned(in_all_time(model, snapshots))
     entry, axis = None, snapshots.axis
     if not (ledger is None and people is None):
-        snapshots, entry = maker._reserved(ledger, snapshots, new_people, people)
+        kind = "late batch" if axis.range[0] < model.knots[-1] else "batch"
+        snapshots, entry = maker._reserved(ledger, snapshots, new_people, people, kind)
     spent, source = Ledger(*maker.budget, plan), noise.source_for(seed)
     joint = snapshots if counts else with_past(model, snapshots, seed)
     guard = joint.guarded(maker.guard_class, spent, source, watcher=watcher)
@@ -250,6 +252,9 @@ def _certificate(
     windows = len(made.diagnostics["people_per_time"])
     found = {**before.found, "resolution in time": f"{windows} windows of the last batches"}
     found.pop(CAUTION, None)
+    earlier = ["not kept"] * len(old.get(BATCHES, []))  # in files from before they were
+    earlier = earlier or [f"{sum(model.diagnostics.get('people_per_time') or []):.0f}"]
+    found[COUNTED] = f"{before.found.get(COUNTED, ', '.join(earlier))}, {made.people:.0f}"
     people = float(sum(made.diagnostics["people_per_time"])) or None
     for warning in weaknesses(0.0, paid.delta, people)[:1]:
         found[CAUTION] = warning
