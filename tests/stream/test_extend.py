@@ -212,6 +212,7 @@ def test_people_of_a_batch_may_have_several_records_and_pay_for_each():
     (tree,) = grown.certificate.guarantee.parts
     assert [event.person for event, _ in releases(tree.branches[-1])] == [(2, True)]
     assert grown.verify() <= 1
+    assert grown.counted[-1, 3] == pytest.approx(2, rel=1e-4)  # the noise of parts of a person
 
 
 # Who is among people of earlier batches ---------------------------------------------------------

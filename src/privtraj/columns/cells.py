@@ -87,18 +87,18 @@ AS_IT_IS = "^(-?[1-9][0-9]*|0|[0-9a-f]{32,})$"  # of these two; all are read by 
 def identifier(text: str) -> str | None:
     """The form of an identifier that tools do not change; None where one has rounded it.
 
-    Tools write the number of a person anew: a column that lacked a value has 7.0 for 7, a
-    spreadsheet 7 for 007, another country 7,0, R 1e+05 for 100000, a database a UUID in capitals.
-    Whatever reads as one number, or one UUID, is therefore one person, in a table and in batches.
+    Tools write a number anew: a column that lacked a value has 7.0 for 7, a spreadsheet 7 for 007,
+    another country 7,0, R 1e+05 for 100000; a database, a UUID in capitals. So whatever reads as
+    one number, or one UUID, is one person, in a table and between batches.
 
-    Two ways to write one id as two people: whoever has it would pay twice and be told once. Two
-    people as one: the unit of the guarantee is whoever has that form, and both are in it, together
-    at the price of one; alone, each moves at most two units (both go, the other comes). It takes
-    ids that differ in their writing alone, and a table that has both is refused, as of a person
-    with several records. Blanks and capitals of other texts are the steward's word (same_person).
+    One id as two people: whoever has it pays twice, and is told once. Two people as one: the unit
+    of the guarantee is whoever has that form, and both are in it at the price of one; alone, each
+    moves at most two units (both go, the other comes). It takes ids that differ in their writing
+    alone, and a table with both is refused, as one in which a person has several records. Blanks
+    and capitals of other texts are the steward's word (same_person).
 
-    Rounded, and refused as its person cannot be known: 1.23E+11 of a spreadsheet, and what went
-    through doubles from 2^53 on. Thousands that are set apart cannot be told from fractions.
+    Rounded, and refused as nobody knows whose it is: 1.23E+11 of a spreadsheet, and doubles from
+    2^53 on. Thousands that are set apart cannot be told from fractions.
     """
     if re.match(HEX_LIKE, text):
         return text.strip(" ").replace("-", "").lower()

@@ -148,10 +148,6 @@ def is_text(kind: pa.DataType | None) -> bool:
     return _is(kind, _TEXT)
 
 
-def is_bytes(kind: pa.DataType | None) -> bool:
-    return _is(kind, _BYTES)
-
-
 def is_date(kind: pa.DataType | None) -> bool:
     return _is(kind, _DATE)
 

@@ -174,8 +174,7 @@ def invisible(database: str = "") -> str:
     return "[" + "".join(f"{form.format(low)}-{form.format(high)}" for low, high in ends) + "]"
 
 
-ROUNDED = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
-"""From where floating numbers, of so many bits, lack whole ones."""
+ROUNDED = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}  # from where floats lack whole numbers, by bits
 
 
 def identities(
@@ -200,7 +199,7 @@ def identities(
         numbers = np.asarray(ids)
         large = np.abs(numbers) >= ROUNDED[column.type.bit_width]
         refuse("rounded", large | (numbers != np.floor(numbers)))
-    if arrow.is_bytes(ids.type):  # all of a column are text, or none is
+    if "binary" in str(ids.type):  # all of a column are text, or none is
         texts = [one.hex() for one in ids.to_pylist()]
         if not uuid:
             with suppress(UnicodeDecodeError):

@@ -323,17 +323,16 @@ def _counted_people(
     table = remote.table
     each = table.group_by("who").aggregate(n=table.count())
     who, known = each["who"], ~_missing(each["who"])
-    odd = unread = rounded = ibis.literal(False)
+    odd = unread = ibis.literal(False)
     if who.type().is_string():
         odd = who.re_search(records.invisible(each.get_backend().name))
         unread = who.re_search(spelling.NUMBER_LIKE) & ~who.re_search(spelling.AS_IT_IS)
     elif who.type().is_floating():
-        rounded = _broken(who) | (who.abs() >= _double(records.ROUNDED[8 * who.type().nbytes]))
+        unread = _broken(who) | (who.abs() >= _double(records.ROUNDED[8 * who.type().nbytes]))
     several = known & (each["n"] > 1)
     counted = each.aggregate(
         unread=each.count(where=known & unread),
         invisible=each["n"].sum(where=known & odd),
-        rounded=each["n"].sum(where=known & rounded),
         unidentified=each["n"].sum(where=~known),
         people=each.count(where=known),
         several=each.count(where=several),
@@ -341,7 +340,7 @@ def _counted_people(
         most=each["n"].max(where=known),
     )
     counts = _one(remote.with_table(counted))
-    for fault in ("invisible", "rounded", "unidentified"):
+    for fault in ("invisible", "unidentified"):
         records.check(fault, records.FaultCount([str(public.person)], counts[fault], count))
     if counts["unread"]:
         return True, 0

@@ -310,6 +310,12 @@ class Laplace:
     norm: ClassVar[int] = 1
     scale: ClassVar[float] = 1.0
 
+    @property
+    def of_parts(self) -> float:
+        """The epsilon of whole counts with as much noise as those in parts of a person, whose
+        variance is 2 / epsilon^2 (`CellCounts`)."""
+        return math.acosh(1 + self.epsilon**2 / 2)
+
     def draw(self, source: noise.Source, shape: tuple[int, ...], scale: float) -> Ints:
         """Noise for integers of this shape, which are counted `scale` times."""
         return noise.laplace_integers(source, shape, self.epsilon / scale)

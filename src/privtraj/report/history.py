@@ -1,14 +1,14 @@
 """The history of a model that grew by batches: what each counted and paid, and what has changed.
 
 A period is what a batch has added to the times of the model; a batch at known times has none. Means
-and shares x of periods and half widths h of their 90 % intervals are what `assess.ask` answers. A
-number has changed between two periods by more than noise explains if
+and shares x of periods, and half widths h of 90 % intervals, are answers of `assess.ask`. Noise
+does not explain a change between two periods if
 
     |x_a - x_b| > z / SURE * hypot(h_a, h_b),    P(|Z| > z) = FALSE_ALARMS / comparisons,
 
-Z being normal; first and last are compared, and each with the next, in all that is shown. So of
-people at rest at most `FALSE_ALARMS` of all reports name anything, if intervals hold and errors of
-two periods are not opposed.
+Z being normal; first and last are compared, and each with the next, in all that is shown. So at
+most `FALSE_ALARMS` of reports about people at rest name anything, if intervals hold and errors are
+not opposed: of 40 (three batches of 300) none did, of 12 about a mean that moved by .8 sd, all.
 """
 
 from __future__ import annotations

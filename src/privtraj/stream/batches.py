@@ -140,6 +140,8 @@ def counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Bat
     answer = guard.in_slabs(windows).ask(release).astype(np.float64)
 
     # all that follows is post-processing
+    if guard.in_slabs(windows).shape.person.weight:
+        epsilon = Laplace(epsilon).of_parts
     held = answer if plot is None else answer[:, plot.cells(side, d).ravel()]
     total = np.maximum(held.sum(axis=1), max(1.0, LEAST_OF_MEAN * float(held.sum(axis=1).mean())))
     in_use = len(np.unique((model.particles[-1] * side).astype(int), axis=0))

@@ -89,16 +89,21 @@ def extended(
     watcher: Watcher | None = None,
 ) -> TrajectoryModel:
     """See `TrajectoryModel.extend`."""
-    recipe = _recipe(model, epsilon, delta, seed)
+    stated, budget = model.certificate, {"epsilon": epsilon, "delta": delta}
+    given = {name: value for name, value in budget.items() if value is not None}
+    recipe = model.recipe  # of models without one, as it must have been
+    if recipe is None:
+        recipe = Recipe(stated.target_epsilon, stated.delta, adjacency=stated.adjacency)
+    recipe = recipe.again(seed=seed, **given)
     _check(model, snapshots, recipe, past)
-    said = model.certificate.declared if declared is None else check_declared(declared)
+    said = stated.declared if declared is None else check_declared(declared)
     days = None if ledger is None else ledger.window_days
     claim: dict[str, Any] = {}
-    if people is not None and ledger is not None and people.tells_apart(model.certificate, ledger):
+    if people is not None and ledger is not None and people.tells_apart(stated, ledger):
         claim = {"most": people.most_batches, "people": people.in_words(days)}
     elif new_people:
         claim = {"most": 1, "people": "stated by the steward, and not checked"}
-    elif days or stated_parallel(model.certificate.public_inputs.get(BATCHES, [])).most != 1:
+    elif days or stated_parallel(stated.public_inputs.get(BATCHES, [])).most != 1:
         claim = {"most": None}
     if claim.get("most") != 1:
         claim["days"] = days
@@ -128,20 +133,6 @@ def extended(
         except InputError as error:  # the model is paid for: it must not be lost with the note
             warnings.warn(f"the reservation stands, but {error}", stacklevel=3)
     return grown
-
-
-def _recipe(
-    model: TrajectoryModel, epsilon: float | None, delta: float | None, seed: int | None
-) -> Recipe:
-    """That of the model, with another budget if one is given; of models without one, as it must
-    have been."""
-    stated = model.certificate
-    recipe = model.recipe
-    if recipe is None:
-        recipe = Recipe(stated.target_epsilon, stated.delta, adjacency=stated.adjacency)
-    budget = {"epsilon": epsilon, "delta": delta}
-    given = {name: value for name, value in budget.items() if value is not None}
-    return recipe.again(seed=seed, **given)
 
 
 def _check(model: TrajectoryModel, snapshots: Snapshots, recipe: Recipe, past: str) -> None:
