@@ -238,7 +238,9 @@ def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
         column = column.cast(pa.int8())
     if types.is_decimal(column.type):
         column = column.cast(pa.string())  # rounds to the nearest, which the direct cast does not
-    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    wide = column.cast(pa.float64(), safe=False)
+    parts = [wide.to_numpy()] if wide.null_count else map(np.from_dlpack, wide.chunks)  # no pandas
+    return np.concatenate([np.empty(0), *parts])
 
 
 def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
@@ -291,7 +293,8 @@ def encoded(cells: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
     elif types.is_decimal(kind) and kind.bit_width < 128:
         cells = cells.cast(pa.decimal128(kind.precision, kind.scale))
     found = cells.combine_chunks().dictionary_encode()
-    return np.asarray(found.indices.fill_null(-1), dtype=np.int64), found.dictionary
+    codes = found.indices.fill_null(-1) if found.null_count else found.indices
+    return np.from_dlpack(codes).astype(np.int64), found.dictionary
 
 
 def coded_keys(cells: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], list[str | None]]:

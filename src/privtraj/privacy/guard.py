@@ -632,7 +632,7 @@ class Table:
         if self.groups is None:
             return counts
         table = counts.reshape(len(counts), *self.sides)
-        for axis, of in enumerate(self.groups, start=1):
+        for axis, of in reversed([*enumerate(self.groups, start=1)]):  # the last is in one piece
             if of is not None:
                 shape = (*table.shape[:axis], int(of.max()) + 1, *table.shape[axis + 1 :])
                 fewer, order = np.zeros(shape, table.dtype), np.argsort(of, kind="stable")
