@@ -44,7 +44,7 @@ BESIDE = 3.0
 higher order, places inside bands, and particles that explain all tables at once. Populations of
 even seeds set it (those of docs/howto/answers.md are odd); 2.5 is as good."""
 USUAL = 0.3
-"""Standard deviations by which groups differ, what shrinkage may hide: .25 holds 2 % fewer means."""
+"""Standard deviations by which groups differ: what shrinkage hides. .25 holds 2 % fewer means."""
 
 
 def off_by(noise: float, people: float, among: float, values: int = 1) -> float:
