@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
@@ -33,7 +33,7 @@ from privtraj.assess import groups
 from privtraj.assess.common import SURE
 from privtraj.assess.quality import REFITS, PossibleCrowd, can_be_refitted, refitted
 from privtraj.assess.questions import Asked, Columns
-from privtraj.base.arrays import Floats, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import BudgetError, InputError, about, aligned
 from privtraj.base.files import write_text
 from privtraj.base.space import as_user_times
@@ -95,14 +95,14 @@ class Answer:
                 if row["low"] is not None:
                     width = max(row["high"] - row["low"], 1e-9 * abs(row["value"]), 1e-300)
                     digits = max(math.ceil(math.log10(max(abs(row["value"]) / width, 1))) + 2, 2)
-                    interval = " to ".join(_written(row[end], digits) for end in ("low", "high"))
-                value = _written(row["value"], digits)
+                    interval = " to ".join(written(row[end], digits) for end in ("low", "high"))
+                value = written(row["value"], digits)
             lines.append([*keys, about(row["people"]), value, interval])
         right = range(len(names) - 2, len(names))
         return "\n".join(aligned(lines, right))
 
 
-def _written(value: float, digits: int) -> str:
+def written(value: float, digits: int) -> str:
     """With so many digits that count."""
     decimals = digits - 1 - math.floor(math.log10(abs(value) or 1))
     return f"{round(value, decimals):,.{max(decimals, 0)}f}"
@@ -135,6 +135,7 @@ class Crowd:
 
     values: Floats
     weights: Floats
+    _groups: dict[Any, list[Ints]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: Floats, times: Floats, people: Floats) -> Crowd:
@@ -152,6 +153,19 @@ class Crowd:
         """How many have one of these levels of a category."""
         return float(self.weights[np.isin(self.values[:, axis], levels)].sum())
 
+    def groups(self, asked: Asked) -> list[Ints]:
+        """Rows of every group, in the order of keys, which many questions share."""
+        if (asked.where, asked.keys) not in self._groups:
+            inside, group = self.hold(asked.where), np.zeros(len(self.values), int)
+            for key in asked.keys:
+                level = key.of(self.values)
+                inside, group = inside & (level >= 0), group * len(key.labels) + level
+            order = np.flatnonzero(inside)
+            order = order[np.argsort(group[order], kind="stable")]
+            cuts = np.searchsorted(group[order], np.arange(1, math.prod(asked.shape)))
+            self._groups[asked.where, asked.keys] = np.split(order, cuts)
+        return self._groups[asked.where, asked.keys]
+
     def hold(self, conditions: Sequence[Condition]) -> Mask:
         """(r,) who is as all conditions say."""
         held = np.ones(len(self.values), bool)
@@ -163,17 +177,10 @@ class Crowd:
 def statistics(asked: Asked, crowd: Crowd, spread: Floats) -> Floats:
     """(R, 3) of every group, in the order of keys: people, the statistic, and its standard
     deviation if one person told it. spread: of every column in everybody."""
-    inside, group = crowd.hold(asked.where), np.zeros(len(crowd.values), int)
-    for axis in asked.axes:
-        inside &= ~np.isnan(crowd.values[:, axis])
-    for key in asked.keys:
-        level = key.of(crowd.values)
-        inside, group = inside & (level >= 0), group * len(key.labels) + level
-    order = np.flatnonzero(inside)
-    order = order[np.argsort(group[order], kind="stable")]
-    cuts = np.searchsorted(group[order], np.arange(1, math.prod(asked.shape)))
     made, wanted = [], crowd.hold(asked.share)
-    for rows in np.split(order, cuts):
+    for rows in crowd.groups(asked):
+        for axis in asked.axes:
+            rows = rows[~np.isnan(crowd.values[rows, axis])]
         weights = crowd.weights[rows]
         people = float(weights.sum())
         if asked.verb == "count":
@@ -224,14 +231,14 @@ class Answers:
     def __init__(self, model: TrajectoryModel, progress: Progress | None = None) -> None:
         self.model, self.progress = model, progress
         self.columns = Columns(model)
-        self._drawn: dict[Any, Crowd] = {}
+        self._crowd, self._drawn = PossibleCrowd(model), dict[Any, Crowd]()
 
     def ask(self, question: str | Asked) -> Answer:
         """The answer to a question, in words or not: see `TrajectoryModel.ask`."""
         model, words, asked = self.model, "", question
         if not isinstance(asked, Asked):
             words, asked = asked, self.columns.asked(asked)
-        crowd = self._people(model, asked)
+        crowd = self._people(asked)
         spread = crowd.spread
         own = statistics(asked, crowd, spread)
         if groups.told_by_tables(model) is not None:
@@ -262,10 +269,14 @@ class Answers:
             rows.append(row)
         return Answer(words, per, tuple(rows))
 
-    def _people(self, model: TrajectoryModel, asked: Asked, scale: float = 1.0) -> Crowd:
-        """Of this model or a refit of it.  scale: people that one of it stands for."""
-        key = model.sha256, asked.edges.tobytes()
+    def _people(self, asked: Asked, refit: int = 0) -> Crowd:
+        """Of the model, or of a refit of it."""
+        key = refit, asked.edges.tobytes()
         if key not in self._drawn:
+            model, scale = self.model, 1.0
+            if refit:
+                model, drawn = refitted(model, refit, self._crowd)
+                scale = self._crowd.people / drawn  # people that one of it stands for
             times, people = _moments(model, asked.edges)
             # as they are at each time: not with those who come and go, nor as they would age
             public = replace(model.constraints, monotone={})
@@ -276,12 +287,12 @@ class Answers:
             self._drawn[key] = Crowd.of(values, times, scale * people)
         return self._drawn[key]
 
-    def _possible(self, asked: Asked, possible: PossibleCrowd) -> Crowd:
+    def _possible(self, asked: Asked) -> Crowd:
         """Of people who may be the truth."""
         key = "possible", asked.edges.tobytes()
         if key not in self._drawn:
             known, (times, people) = self.model.columns, _moments(self.model, asked.edges)
-            unit = possible.places(np.repeat(times, PEOPLE), 101).reshape(len(times), PEOPLE, -1)
+            unit = self._crowd.places(np.repeat(times, PEOPLE), 101).reshape(len(times), PEOPLE, -1)
             values = np.stack([one.from_unit(unit[..., k]) for k, one in enumerate(known)], axis=-1)
             self._drawn[key] = Crowd.of(decoded(known, values).swapaxes(0, 1), times, people)
         return self._drawn[key]
@@ -334,14 +345,12 @@ class Answers:
 
     def _by_refits(self, asked: Asked, spread: Floats, own: Floats) -> list[Doubt]:
         """By what fits to people who may be the truth make of them."""
-        possible, squares = PossibleCrowd(self.model), []
-        wanted = statistics(asked, self._possible(asked, possible), spread)[:, 1]
+        squares, wanted = [], statistics(asked, self._possible(asked), spread)[:, 1]
         for k in range(1, REFITS + 1):
             try:
-                refit, drawn = refitted(self.model, k, possible)
+                crowd = self._people(asked, k)
             except (InputError, BudgetError):  # by settings that a model does not tell
                 return [Doubt(None, "")] * len(own)
-            crowd = self._people(refit, asked, possible.people / drawn)
             squares.append((statistics(asked, crowd, spread)[:, 1] - wanted) ** 2)
             if self.progress:
                 self.progress(k, REFITS)
