@@ -8,13 +8,9 @@
 Nothing is read but the model, and it costs no privacy. People are drawn at times that are weighted
 by the released numbers of people. How sure an answer is, the report says by the same numbers:
 
-    tables       of n people, N of whom have the value of the category that is asked for, whose
-                 noise is s people (`groups`), a mean is off by  s / sqrt(N n)  standard deviations,
-                 as noise adds up over what n is a part of. So they tell as much as
-
-                     n' = 1 / (s^2 / (N n) + 1 / n)   people,  of whom n came by chance,
-
-                 and every statistic has the error that it has in n' people.
+    tables       by the noise of the tables and the chance of n people, shrunk as contrasts are:
+                 the formula of `groups`, once for each category that is named, in units of what
+                 the statistic has if one person told it
     all else     by the refits to people who may be the truth (`quality`), and the chance of n.
 
 A group whose noise may be `groups.APART` standard deviations is lost: it has no number.
@@ -33,16 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from privtraj.assess import groups
 from privtraj.assess.common import SURE
-from privtraj.assess.groups import (
-    APART,
-    group_noise,
-    half_width,
-    off_by,
-    people_between,
-    released_people,
-    told_by_tables,
-)
 from privtraj.assess.quality import REFITS, PossibleCrowd, can_be_refitted, refitted
 from privtraj.assess.questions import Asked, Columns
 from privtraj.base.arrays import Floats, Ints, Mask
@@ -133,12 +121,12 @@ class Doubt(NamedTuple):
 def _moments(model: TrajectoryModel, edges: Floats) -> tuple[Floats, Floats]:
     """Times (Q,), and how many people there were around each, by the released numbers."""
     if model.diagnostics.get("listed_times"):
-        counts, lengths = released_people(model)
+        counts, lengths = groups.released_people(model)
         return model.numeric_times, np.repeat(counts / lengths, lengths.astype(int))
     edges = edges if len(edges) else model.knots[[0, -1]]
     each = max(EACH, math.ceil(MOMENTS / (len(edges) - 1)))
     parts = np.interp(np.arange((len(edges) - 1) * each + 1) / each, np.arange(len(edges)), edges)
-    return (parts[1:] + parts[:-1]) / 2, people_between(model, parts)
+    return (parts[1:] + parts[:-1]) / 2, groups.people_between(model, parts)
 
 
 @dataclass(frozen=True)
@@ -223,8 +211,9 @@ def _statistic(asked: Asked, x: list[Floats], share: Floats, wide: float) -> tup
     if asked.verb == "quantile":
         order, p = np.argsort(x[0]), asked.level
         ranks = np.cumsum(share[order]) - share[order] / 2
-        low, value, high = np.interp([p - 0.1, p, p + 0.1], ranks, x[0][order])
-        slope = float(high - low) / (min(p + 0.1, 1) - max(p - 0.1, 0))
+        near = min(0.1, p / 2, (1 - p) / 2)
+        low, value, high = np.interp([p - near, p, p + near], ranks, x[0][order])
+        slope = float(high - low) / (2 * near)
         return float(value), max(math.sqrt(p * (1 - p)) * slope, wide)
     a, b = x[0] - mean, x[1] - float(share @ x[1])
     aa, bb, ab = (float(share @ (one * other)) for one, other in ((a, a), (b, b), (a, b)))
@@ -252,7 +241,7 @@ class Answers:
         crowd = self._people(asked)
         spread = crowd.spread
         own = statistics(asked, crowd, spread)
-        if told_by_tables(model) is not None:
+        if groups.told_by_tables(model) is not None:
             doubts = self._by_noise(asked, crowd, own)
         elif can_be_refitted(model):
             doubts = self._by_refits(asked, spread, own)
@@ -293,7 +282,8 @@ class Answers:
             public = replace(model.constraints, monotone={})
             everybody = replace(model, growth=None, constraints=public)
             at = as_user_times(times, model.datetime)
-            values = everybody.sample(PEOPLE, at, seed=0).values
+            most = max(PEOPLE, model.particles.shape[1])  # each curve as often as any other
+            values = everybody.sample(most, at, seed=0).values
             self._drawn[key] = Crowd.of(values, times, scale * people)
         return self._drawn[key]
 
@@ -309,37 +299,48 @@ class Answers:
 
     def _by_noise(self, asked: Asked, crowd: Crowd, own: Floats) -> list[Doubt]:
         """By the noise of tables."""
-        model = self.model
-        mu, total = told_by_tables(model) or (1.0, 1.0)
-        columns, noises = of_tables(model.columns), group_noise(mu, model.columns, total)
+        model, verb = self.model, asked.verb
+        mu, total = groups.told_by_tables(model) or (1.0, 1.0)
+        columns, by_name = of_tables(model.columns), groups.group_noise(mu, model.columns, total)
+        noises, people_with = [by_name[one.name] for one in columns], cache(crowd.people)
         shared = len(asked.keys) - asked.of_values
         of = [*asked.axes[:1], *(one.axis for one in asked.share if one.axis < len(columns))]
         of += [key.axis for key in asked.keys[shared:] if key.axis is not None]
-        made, held = [], cache(crowd.people)
-        for k, (people, _, error) in enumerate(own):
+        whole = max(2 * one.count or one.mean for one in [noises[k] for k in of] or noises)
+        periods, span = max(len(asked.edges) - 1, 1), float(np.ptp(model.knots))
+        each = total / model.particles.shape[1] / periods  # people for whom one is drawn
+        made, beside = list[Doubt](), groups.BESIDE if asked.axes else 0.0
+        for k, (people, value, error) in enumerate(own.tolist()):
             n, places = max(people, 1.0), np.unravel_index(k, asked.shape)
             here = [(one.axis, one.levels) for one in asked.where if one.levels]
             for key, level in zip(asked.keys[:shared], places, strict=False):
                 here += [] if key.axis is None else [(key.axis, key.levels[int(level)])]
-            offs, lost = [], ""
+            # what noise does to a mean, and among how many people it is spread
+            known, lost = [] if here else [(groups.off_by(whole, n, total), total)], ""
             for axis, levels in here:
-                noise, among = noises[columns[axis].name], held(axis, levels)
+                noise, among = noises[axis], max(people_with(axis, levels), 1.0)
                 if noise.lost(among, len(levels)) == "share":
                     lost = "too few people for the noise"
                 size = noise.mean
-                if asked.verb == "count":
-                    size = noise.count if len(here) == 1 else noise.mean / 2
-                offs.append(off_by(size, n, among, len(levels)))
-            if not here:
-                known = [noises[columns[axis].name] for axis in of] or list(noises.values())
-                offs = [off_by(2 * one.count or one.mean, n, total) for one in known]
-            off = max(offs)
-            if asked.verb == "count":
-                made.append(Doubt(SURE * off * n, lost))
+                if verb == "count":
+                    size = noise.count if len(here) == 1 else noise.mean / 2**0.5
+                known.append((groups.off_by(size, n, among, len(levels)), among))
+            if verb == "count":
+                off = sum(off**2 for off, _ in known) + bool(here) * each / n
+                made.append(Doubt(SURE * n * math.sqrt(off), lost))
                 continue
-            if not lost and asked.axes and off > APART:
+            if not lost and asked.axes and max(known)[0] > groups.APART:
                 lost = "the noise hides its numbers"
-            made.append(Doubt(error * half_width(off, n), lost))
+            usual = groups.USUAL * (2 / 3 if verb in ("share", "correlation") else 1)
+            variance = sum(off**2 * (1 + beside * n / among) for off, among in known)
+            if verb == "share":  # noise is that of a cell
+                error = max(value * (1 - value), 1 / n) ** 0.5
+                variance /= 4 * error**2
+            elif verb == "trend":  # over half of the range
+                usual *= 2 * float(crowd.spread[asked.axes[0]]) / max(span * error, 1e-300)
+            elif verb == "correlation" and here:  # in no table of two columns
+                variance += (groups.USUAL / 2) ** 2
+            made.append(Doubt(error * groups.half_width(variance + 1 / n, each / n, usual), lost))
         return made
 
     def _by_refits(self, asked: Asked, spread: Floats, own: Floats) -> list[Doubt]:
@@ -358,7 +359,7 @@ class Answers:
         half = np.hypot(off, SURE * own[:, 2] / np.sqrt(np.maximum(own[:, 0], 1.0)))
         most = math.inf
         if asked.verb in ("mean", "quantile"):
-            most = SURE * APART * float(spread[asked.axes[0]])
+            most = SURE * groups.APART * float(spread[asked.axes[0]])
         return [Doubt(h, "" if h <= most else "the noise hides its numbers") for h in half.tolist()]
 
 
