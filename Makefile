@@ -14,7 +14,7 @@ CORE := $(addprefix tests/privacy/test_,guard.py questions.py noise.py events.py
 
 .PHONY: help demo quick test test-all lint core unit thorough x64 kills mutants operators fuzz docs evidence house
 .PHONY: attest audit lock check-lock sbom wheel
-.PHONY: reproduce bench bench-regret bench-utility clean
+.PHONY: reproduce bench bench-regret bench-stream bench-utility clean
 
 help:
 	@echo "make demo      fit the simulated growth clinic and write everything to demo/"
@@ -33,6 +33,7 @@ help:
 	@echo "make reproduce the paper's tables and figures again, to paper/ (STROKES=FILE for the digits, QUICK=1)"
 	@echo "make bench     speed, as ratios against peers in the same run"
 	@echo "make bench-regret  what a fit decides by itself against the best set by hand, 300 populations (QUICK=1)"
+	@echo "make bench-stream  a model that grows by 24 batches against one fit and baselines (QUICK=1; UNSEEN=12)"
 	@echo "make bench-utility  every method over budgets, people, features and times (QUICK=1 for a part)"
 
 $(READY): pyproject.toml
@@ -125,6 +126,9 @@ bench: $(READY)
 bench-regret: $(READY)
 	mkdir -p results
 	$(BIN)/python benchmarks/regret.py $(if $(QUICK),--quick --out results/regret.csv)
+
+bench-stream: $(READY)
+	$(BIN)/python benchmarks/stream.py $(if $(QUICK),--quick) $(if $(UNSEEN),--unseen $(UNSEEN))
 
 bench-utility: $(READY)
 	mkdir -p results

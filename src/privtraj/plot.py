@@ -84,14 +84,6 @@ def _date_marks() -> tuple[Any, Any]:
     return locator, ConciseDateFormatter(locator)
 
 
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot
-
-    return pyplot.subplots(layout="constrained")[1]
-
-
 def _legend(ax: Axes, *which: Any, **where: Any) -> None:
     ax.legend(*which, fontsize=8.5, frameon=False, **where)
 
@@ -196,7 +188,11 @@ def paths(
             raise InputError(
                 f"'{name}' is a category, which has no line: draw it with plot.marginals"
             )
-    ax, count = _axes(ax), len(shown.paths)
+    if ax is None:
+        from matplotlib import pyplot
+
+        ax = pyplot.subplots(layout="constrained")[1]
+    count = len(shown.paths)
     people = np.unique(np.linspace(0, count - 1, min(count, n)).round().astype(int))
     look = dict.fromkeys(people.tolist(), BLUE)
     if by is not None:

@@ -200,14 +200,15 @@ class TrajectorySynthesizer(Recipe):
         snapshots: Snapshots,
         new_people: bool,
         people: People | None,
+        kind: str = "fit",
     ) -> tuple[Snapshots, str]:
         """Those who may be in, and the entry of a ledger in which the whole budget is recorded."""
         if ledger is None:
             raise InputError(Arg("people"), " is kept beside a ledger: give ", Arg("ledger"))
         if self.seed is not None:
             raise InputError("a seeded fit is not private, so no ledger covers it: leave out seed")
-        what = f"fit of {', '.join(snapshots.features)} over {snapshots.time_name}"[:LONGEST_NOTE]
-        claim = (self.epsilon, self.delta, self.adjacency, what)
+        what = f"{kind} of {', '.join(snapshots.features)} over {snapshots.time_name}"
+        claim = (self.epsilon, self.delta, self.adjacency, what[:LONGEST_NOTE])
         if people is not None:
             return people.admit(snapshots, ledger, *claim, new_people=new_people)
         how: dict[str, Any] = {"new_people": new_people, "span": snapshots.span}

@@ -179,7 +179,7 @@ def test_intervals_hold_the_truth_of_random_populations():
                         inside.setdefault((what, by), []).append(held)
     assert np.mean([held for some in inside.values() for held in some]) >= 0.85
     for asked, some in inside.items():
-        # means by group have 59 %, all else 72 % and more (docs/howto/answers.md)
-        assert len(some) < 8 or np.mean(some) >= (0.5 if asked == ("mean y", "code") else 0.7), (
-            asked
-        )
+        # Five drawn again from ten other populations fail by means by group in none of 4,000 draws,
+        # by some kind in 19 %. That is too hopeful: .8 should have failed by means in .8 %, and
+        # did here, where 79 % of 29 hold.
+        assert len(some) < 8 or np.mean(some) >= 0.7, asked

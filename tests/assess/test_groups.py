@@ -5,9 +5,11 @@ import pytest
 
 import privtraj as pt
 from privtraj.assess.groups import (
+    USUAL,
     GroupNoise,
     group_noise,
     groups_of,
+    half_width,
     outlook,
     sentences,
     told_by_tables,
@@ -41,6 +43,17 @@ def model():
 def test_a_value_is_lost_by_its_share_or_by_its_numbers():
     noise = GroupNoise(10.0, 100.0)
     assert [noise.lost(n) for n in (10, 100, 250)] == ["share", "numbers", ""]
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.1, 3.0])
+def test_half_a_width_is_that_of_a_contrast_that_was_shrunk(noise):
+    rng = np.random.default_rng(0)
+    truth = USUAL * rng.standard_normal(20_000)
+    seen = truth + noise**0.5 * rng.standard_normal(20_000)
+    kept = seen * USUAL**2 / (USUAL**2 + noise)
+    people = kept + 0.1 * rng.standard_normal(20_000)
+    held = np.abs(people - truth) <= half_width(noise, 0.1**2)
+    assert held.mean() == pytest.approx(0.9, abs=0.01)
 
 
 def test_more_noise_loses_more():

@@ -310,12 +310,13 @@ def test_dropping_comes_before_the_choice():
 
 
 def test_identifiers_in_csv_stay_text(tmp_path):
-    rows = [f"{'0' * k}7,{k},{k}" for k in range(12)]
+    known = {"time": "t", "bounds": {"y": (0, 9)}, "bins": [0, 9], "person": "id"}
+    rows = [f"{'0' * k}7-1,{k},{k}" for k in range(12)]
     (tmp_path / "t.csv").write_text("id,t,y\n" + "\n".join(rows))
-    snaps = Snapshots.from_table(
-        tmp_path / "t.csv", time="t", bounds={"y": (0, 9)}, bins=[0, 9], person="id"
-    )
-    assert len(rows_in_bins(snaps).slabs) == 12
+    assert len(rows_in_bins(Snapshots.from_table(tmp_path / "t.csv", **known)).slabs) == 12
+    (tmp_path / "t.csv").write_text("id,t,y\n" + "\n".join(rows).replace("-1,", ","))
+    with pytest.raises(InputError, match="1 of 1 people have more than one record"):
+        Snapshots.from_table(tmp_path / "t.csv", **known)  # a number, padded
 
 
 # Several records per person -------------------------------------------------------------------

@@ -620,6 +620,32 @@ def test_mistakes_are_explained_by_every_database(load, mistake):
     assert _message(load(table), options) == _message(table, options)
 
 
+UUIDS = ["A" * 32, f"{'a' * 8}-aaaa-aaaa-aaaa-{'a' * 12}"]
+
+
+@everywhere
+def test_numbers_and_uuids_say_who_however_they_are_written(load):
+    def table(ids):
+        return pa.table({"id": ids, **{k: [0.1 * j for j in range(len(ids))] for k in "txy"}})
+
+    padded = [f"00{k}" for k in range(20, 40)]
+    several = table(["7", "007", "7.0", " +7.", "0", "00", "0.0", *UUIDS, *padded])
+    said = _message(load(several), {})
+    assert said.startswith("3 of 23 people have more than one record")
+    assert said == _message(several, {})
+    once = table([" 007.0", "00", UUIDS[1], "p 1", *padded])
+    both = [Snapshots.from_table(one, **SETTINGS, person="id") for one in (load(once), once)]
+    assert isinstance(both[0]._rows, SqlRows)
+    there, here = (sorted(itertools.chain(*one._rows.identifiers())) for one in both)
+    assert there == here
+    assert {b"7", b"0", b"20", b"a" * 32, b"p 1"} < {*here}
+    odd = load(table(["-07", "1.50", "1e5", *padded]))
+    assert not isinstance(Snapshots.from_table(odd, **SETTINGS, person="id")._rows, SqlRows)
+    assert "were rounded" in _message(load(table(["9007199254740993.0", *padded])), {})
+    large = table([2.0**53, *map(float, range(20))])
+    assert "1 of 21 records have numbers in the person column" in _message(load(large), {})
+
+
 @in_duckdb
 def test_records_that_change_after_the_checks_are_refused(load, duckdb):
     there = load(_numbers())
@@ -777,7 +803,7 @@ CSV_TIMES = {
 @pytest.mark.parametrize("kind", CSV_TIMES)
 def test_a_csv_means_the_same_to_both_readers(kind, tmp_path, monkeypatch):
     """Text ids, signs for missing values, quotes, semicolons, and numbers that begin whole."""
-    ids = [*(f"{'0' * k}7" for k in range(15)), *(f'"{k}; x"' for k in range(15))]
+    ids = [*(f"{'0' * k}7-1" for k in range(15)), *(f'"{k}; x"' for k in range(15))]
     values = [*range(25), "NA", "", "nan", "1e-3", 0.1]
     times = CSV_TIMES[kind] * 15
     lines = [f'{i};{t};{x};"two\nlines"' for i, t, x in zip(ids, times, values, strict=True)]

@@ -5,6 +5,8 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import privtraj as pt
@@ -66,19 +68,20 @@ def test_a_measure_says_what_it_is_and_whether_it_needs_a_delta(name):
         assert measure.plan(snapshots(2), Recipe(1.0, 0.0, measure=name)).releases
 
 
-def test_a_fit_by_counts_loads_no_heavy_library():
-    """JAX, POT and whatever draws take longer to load than the fit takes."""
+def test_a_fit_by_counts_loads_no_heavy_library(tmp_path):
+    """JAX, POT, pandas and whatever draws take longer to load than the fit takes."""
+    rng, path = np.random.default_rng(0), str(tmp_path / "people.parquet")
+    pq.write_table(pa.table({"id": np.arange(500)} | {k: rng.random(500) for k in "txy"}), path)
     code = """
 import sys
-from dataclasses import replace
-import numpy as np, privtraj as pt
-rng = np.random.default_rng(0)
-times, points = rng.random(500), rng.random((500, 2))
-people = pt.Snapshots.from_arrays(times, points, bounds=[(0, 1)] * 2, time_range=(0, 1))
-pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(people)
-print(*{"jax", "ot", "matplotlib", "scipy.stats"} & set(sys.modules))
+import privtraj as pt
+people = pt.Snapshots.from_table(
+    sys.argv[1], time="t", person="id", bounds={"x": (0, 1), "y": (0, 1)}, time_range=(0, 1)
+)
+pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(people).sample(5).to_arrow()
+print(*{"jax", "ot", "pandas", "matplotlib", "scipy.stats"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, path], capture_output=True)
     assert done.stdout.decode().split() == [], done.stderr.decode()
 
 

@@ -28,6 +28,7 @@ TEXTS = {
     "header.csv": HEAD,
     "widest.csv": HEAD.strip() + "," * 100_000 + "\n",
     "ragged.csv": HEAD + f"Ottoline,1,{SECRETS[0]}\nb,1,2,3,4\n",
+    "rounded.csv": HEAD + "".join(f"{k}{'' if k else '.1e+11'},1,20,3\n" for k in range(20)),
     "unseen.csv": HEAD + "".join(f"{k}{'' if k else chr(8203)},1,20,3\n" for k in range(20)),
     "torn.csv": HEAD + "".join(f'"{k},1,{SECRETS[0]},3\n' for k in range(20)),
     "words.csv": HEAD + "".join(f"{k},1,{SECRETS[0]},x{SECRETS[0]}\n" for k in range(20)),

@@ -11,11 +11,13 @@ import pytest
 
 import blindfold
 import privtraj as pt
+from privtraj import cli
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
 from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
 from privtraj.privacy.certificate import (
     BATCHES,
+    COUNTED,
     SECURE_NOISE,
     Certificate,
     batch,
@@ -79,6 +81,7 @@ def test_without_a_word_that_people_are_new_batches_add_up(january):
     assert grown.certificate.epsilon == pytest.approx(2.0, rel=1e-3)
     grown.verify()
     assert grown.certificate.delta == pytest.approx(2e-5)
+    assert "they add up: whoever is in all of them has epsilon 2 and" in str(grown.certificate)
     new = grown.extend(month(2), new_people=True, seed=2)
     assert new.verify() == pytest.approx(2.0, rel=1e-3)
 
@@ -87,11 +90,20 @@ def test_more_people_at_known_times_improve_them_if_they_may(march):
     late = month(1, people=900, seed=3)
     with pytest.raises(InputError, match="past='revise'"):
         march.extend(late, new_people=True, seed=3)
-    revised = march.extend(late, past="revise", new_people=True, seed=3)
+    before = replace(march, certificate=replace(march.certificate, found={}))  # as files were
+    revised = before.extend(late, past="revise", new_people=True, seed=3)
+    *earlier, counted = revised.certificate.found[COUNTED].split(", ")
+    assert earlier == ["not kept"] * 3
+    assert float(counted) == pytest.approx(900, abs=120)
     assert np.array_equal(revised.times, march.times)
     people = np.array(revised.diagnostics["people_per_time"])
     assert people.sum() - sum(march.diagnostics["people_per_time"]) == pytest.approx(900, abs=120)
     assert revised.verify() == pytest.approx(1.0, abs=1e-6)
+    assert "4. from 1.0 to 2.0, late" in str(revised.certificate)
+    both = march.extend(month(3, time_range=(1.5, 4)), new_people=True, seed=3)  # and a later month
+    old = len(march.knots)
+    assert np.array_equal(both.particles[:old], march.particles)
+    assert "4. from 1.5 to 4.0, late" in str(both.certificate)
 
 
 def test_a_ledger_adds_up_what_may_be_the_same_people(tmp_path):
@@ -200,6 +212,7 @@ def test_people_of_a_batch_may_have_several_records_and_pay_for_each():
     (tree,) = grown.certificate.guarantee.parts
     assert [event.person for event, _ in releases(tree.branches[-1])] == [(2, True)]
     assert grown.verify() <= 1
+    assert grown.counted[-1, 3] == pytest.approx(2, rel=1e-4)  # the noise of parts of a person
 
 
 # Who is among people of earlier batches ---------------------------------------------------------
@@ -225,8 +238,51 @@ def test_whoever_returns_is_not_among_the_records_of_a_batch(house):
     model = maker.fit(month(0, person=first), ledger=ledger, people=skip)
     grown = model.extend(month(1, person=second), ledger=ledger, people=skip, watcher=kept)
     assert kept.people == pytest.approx(200, abs=40)
+    assert grown.certificate.found[COUNTED].endswith(f", {kept.people:.0f}")
     assert grown.verify() <= 8
     assert [one["most"] for one in grown.certificate.public_inputs["batches"]][1] == 1
+
+
+def test_who_comes_late_is_added_and_said_to_be_and_no_correction_undoes_a_release(
+    tmp_path, fast, capsys, monkeypatch
+):
+    """As a steward does it: January, February, late ones of January, and corrections of all."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(command, data, ids, start, *more):
+        days = [f"2024-0{start}-{1 + k % 28:02d}" for k in range(len(ids))]
+        rows = [f"{one},{day},{k % 7}" for k, (one, day) in enumerate(zip(ids, days, strict=True))]
+        (tmp_path / data).write_text("\n".join(["id,day,x", *rows, ""]))
+        words = f"{command} {data} --person id --time-range 2024-0{start}-01 2024-0{start + 1}-01"
+        words += " --ledger l --people p --people-key k"
+        code = cli.main([*words.split(), *more])
+        return code, capsys.readouterr()
+
+    assert cli.main(["people", "--new-key", "k"]) == 0
+    public = "--time day --feature x 0 7 --epsilon 1 --delta 1e-5 --out 1.privtraj --yes"
+    caps = ["--cap-epsilon", "1", "--cap-delta", "1e-5"]
+    first, later, late = ([f"{k}" for k in range(a, a + 60)] for a in (0, 60, 120))
+    assert run("fit", "1.csv", first, 1, *public.split(), *caps)[0] == 0
+    assert run("extend 1.privtraj", "2.csv", later, 2, "--out", "2.privtraj")[0] == 0
+    spent = pt.LedgerFile("l").summary()["entries"]
+    code, said = run("extend 2.privtraj", "3.csv", late, 1, "--out", "3.privtraj")
+    assert (code, "--past revise" in said.err) == (2, True)
+    corrected = [*(f"{k}.0" for k in range(60)), *late]
+    again = "extend 2.privtraj", "4.csv", corrected, 1, "--past", "revise", "--out", "3.privtraj"
+    code, said = run(*again)
+    stays = "what was released of them stays as it is, corrected or not"
+    assert (code, stays in said.err) == (2, True)
+    assert pt.LedgerFile("l").summary()["entries"] == spent
+    code, said = run(*again, "--returning", "skip")
+    assert code == 0
+    assert f"60 of 120 people are in an earlier batch (for your eyes only): {stays}" in said.err
+    assert "3. from 2024-01-01 to 2024-02-01, late: after its time was released" in said.out
+    assert "2. from 2024-02-01 to 2024-03-01, released" in said.out
+    entries = pt.LedgerFile("l").summary()["entries"]
+    assert [one["what"].split(" of ")[0] for one in entries] == ["fit", "batch", "late batch"]
+    model = pt.load("3.privtraj")
+    assert model.verify() == pytest.approx(1, abs=1e-6)
+    assert sum(model.diagnostics["people_per_time"]) == pytest.approx(180, abs=40)
 
 
 def test_batches_are_apart_only_if_all_people_of_a_model_are_known(house):
@@ -335,3 +391,15 @@ def test_windows_that_are_shorter_than_those_of_the_batch_become_one(march):
     told = march.diagnostics
     assert np.all(np.diff(told["people_middles"]) > 0)
     assert len(told["people_middles"]) == len(told["people_per_time"])
+
+
+@pytest.mark.thorough
+def test_what_is_published_of_the_past_does_not_change_what_later_batches_know():
+    first = pt.TrajectorySynthesizer(1.0, 1e-5, measure="tables", seed=0).fit(month(0))
+    grown = [
+        first.extend(month(1), past=past, new_people=True, seed=1) for past in ("keep", "revise")
+    ]
+    one, other = (m.extend(month(2), past="revise", new_people=True, seed=2) for m in grown)
+    assert np.array_equal(one.particles, other.particles)
+    assert np.array_equal(one.counted, other.counted)
+    assert one.counted.shape == (pytest.approx(900, rel=0.2), 3)  # a time and two numbers

@@ -94,9 +94,14 @@ def test_the_same_ids_twice_are_found_and_others_have_a_budget_of_their_own(hous
 SAME = {
     "whole and text": (list(range(20)), [str(k) for k in range(19, 39)]),
     "whole and double": (list(range(20)), [float(k) for k in range(19, 39)]),
+    "text and text that went through doubles": (
+        [str(k) for k in range(20)],
+        [f"{k}.0" for k in range(19, 39)],
+    ),
+    "padded and double": ([f"{k:08d}" for k in range(20)], [float(k) for k in range(19, 39)]),
     "double and decimal": (
-        [k + 0.5 for k in range(20)],
-        [Decimal(f"{k}.50") for k in range(19, 39)],
+        [float(k) for k in range(20)],
+        [Decimal(f"{k}.00") for k in range(19, 39)],
     ),
     "text and bytes": (named(*range(20)), [one.encode() for one in named(*range(19, 39))]),
 }

@@ -75,6 +75,16 @@ class Service:
         ledger.settle(entry, spent_epsilon=model.certificate.epsilon, model=model.sha256)
         return model
 
+    def check_drafts(self):
+        """Whatever is whole on the disk is named beside its reservation, seen or not."""
+        states = [*self.folder.glob("ledger.*.begun"), *self.folder.glob("ledger.watch")]
+        begun = [one for state in states for one in json.loads(state.read_text())["batches"]]
+        named = {one.get("model"): one["entry"] for one in begun}
+        for draft in [*self.folder.glob(".*.privtraj"), *self.out.glob(f".*/*{MODEL}")]:
+            entries = LedgerFile(self.folder / "ledger").summary()["entries"]
+            with suppress(InputError):  # half of one
+                assert named[pt.load(draft).sha256] in {one["id"] for one in entries}
+
     def check(self, finished):
         """All that is released is whole and recorded, and nothing is spent twice."""
         path = self.folder / "ledger"
@@ -82,6 +92,7 @@ class Service:
         recorded = {one["model"] for one in entries if one["state"] == FITTED}
         released = sorted(one for one in self.out.iterdir() if not one.name.startswith("."))
         assert len(entries) <= 2
+        self.check_drafts()
         for folder in released:
             assert {one.name for one in folder.iterdir()} == {MODEL, CERTIFICATE}
             model = pt.load(folder / MODEL)
@@ -166,6 +177,22 @@ def test_a_batch_that_is_gone_before_it_is_finished_holds_up_the_others(tmp_path
     service.check(finished=True)
 
 
+def test_a_draft_that_was_exchanged_is_not_released(tmp_path, small, monkeypatch):
+    service = Service(tmp_path / "house", small)
+
+    def stops(*_, **__):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LedgerFile, "settle", stops)
+        with pytest.raises(MemoryError):
+            service.run()
+    (draft,) = service.out.glob(f".*/{MODEL}")
+    service.small.save(draft, force=True)
+    with pytest.raises(InputError, match=r"the model of '0\.csv' is paid for and lost"):
+        service.run()
+
+
 @pytest.mark.parametrize("step", [397, pytest.param(31, marks=pytest.mark.thorough)])
 def test_a_fit_that_was_killed_is_finished_by_the_same_command(step, tmp_path, small):
     for number in range(step, 10**5, step):
@@ -177,6 +204,7 @@ def test_a_fit_that_was_killed_is_finished_by_the_same_command(step, tmp_path, s
             return once.write("a" * 64, False, lambda ledger: service.made(0, ledger))
 
         ended = killed_at(number, fit, FILES)
+        service.check_drafts()
         model = pt.load(out) if out.exists() else fit()
         entries = LedgerFile(service.folder / "ledger").summary()["entries"]
         assert [one["model"] for one in entries] == [model.sha256] == [pt.load(out).sha256]
@@ -229,7 +257,7 @@ def test_every_file_is_taken_once_and_a_bad_one_holds_up_nobody(tmp_path, capsys
     told = json.loads(said.out)
     assert [one[-4:] for one in told["released"]] == ["0001", "0002"]
     assert list(told["refused"]) == ["0c.csv"]
-    assert "5 of 65 people are in an earlier batch (for your eyes only)" in said.err
+    assert "5 of 65 people are in an earlier batch (for your eyes only): what was" in said.err
     model = pt.load(tmp_path / "out" / "0002" / MODEL)
     assert model.verify() == pytest.approx(1, abs=1e-6)
     released = b"".join(one.read_bytes() for one in (tmp_path / "out").rglob("*.json"))

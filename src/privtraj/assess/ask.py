@@ -8,13 +8,9 @@
 Nothing is read but the model, and it costs no privacy. People are drawn at times that are weighted
 by the released numbers of people. How sure an answer is, the report says by the same numbers:
 
-    tables       of n people, N of whom have the value of the category that is asked for, whose
-                 noise is s people (`groups`), a mean is off by  s / sqrt(N n)  standard deviations,
-                 as noise adds up over what n is a part of. So they tell as much as
-
-                     n' = 1 / (s^2 / (N n) + 1 / n)   people,  of whom n came by chance,
-
-                 and every statistic has the error that it has in n' people.
+    tables       by the noise of the tables and the chance of n people, shrunk as contrasts are:
+                 the formula of `groups`, once for each category that is named, in units of what
+                 the statistic has if one person told it
     all else     by the refits to people who may be the truth (`quality`), and the chance of n.
 
 A group whose noise may be `groups.APART` standard deviations is lost: it has no number.
@@ -25,27 +21,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from privtraj.assess import groups
 from privtraj.assess.common import SURE
-from privtraj.assess.groups import (
-    APART,
-    group_noise,
-    half_width,
-    off_by,
-    people_between,
-    released_people,
-    told_by_tables,
-)
 from privtraj.assess.quality import REFITS, PossibleCrowd, can_be_refitted, refitted
 from privtraj.assess.questions import Asked, Columns
-from privtraj.base.arrays import Floats, Mask
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import BudgetError, InputError, about, aligned
 from privtraj.base.files import write_text
 from privtraj.base.space import as_user_times
@@ -107,14 +95,14 @@ class Answer:
                 if row["low"] is not None:
                     width = max(row["high"] - row["low"], 1e-9 * abs(row["value"]), 1e-300)
                     digits = max(math.ceil(math.log10(max(abs(row["value"]) / width, 1))) + 2, 2)
-                    interval = " to ".join(_written(row[end], digits) for end in ("low", "high"))
-                value = _written(row["value"], digits)
+                    interval = " to ".join(written(row[end], digits) for end in ("low", "high"))
+                value = written(row["value"], digits)
             lines.append([*keys, about(row["people"]), value, interval])
         right = range(len(names) - 2, len(names))
         return "\n".join(aligned(lines, right))
 
 
-def _written(value: float, digits: int) -> str:
+def written(value: float, digits: int) -> str:
     """With so many digits that count."""
     decimals = digits - 1 - math.floor(math.log10(abs(value) or 1))
     return f"{round(value, decimals):,.{max(decimals, 0)}f}"
@@ -133,12 +121,12 @@ class Doubt(NamedTuple):
 def _moments(model: TrajectoryModel, edges: Floats) -> tuple[Floats, Floats]:
     """Times (Q,), and how many people there were around each, by the released numbers."""
     if model.diagnostics.get("listed_times"):
-        counts, lengths = released_people(model)
+        counts, lengths = groups.released_people(model)
         return model.numeric_times, np.repeat(counts / lengths, lengths.astype(int))
     edges = edges if len(edges) else model.knots[[0, -1]]
     each = max(EACH, math.ceil(MOMENTS / (len(edges) - 1)))
     parts = np.interp(np.arange((len(edges) - 1) * each + 1) / each, np.arange(len(edges)), edges)
-    return (parts[1:] + parts[:-1]) / 2, people_between(model, parts)
+    return (parts[1:] + parts[:-1]) / 2, groups.people_between(model, parts)
 
 
 @dataclass(frozen=True)
@@ -147,6 +135,7 @@ class Crowd:
 
     values: Floats
     weights: Floats
+    _groups: dict[Any, list[Ints]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: Floats, times: Floats, people: Floats) -> Crowd:
@@ -164,6 +153,19 @@ class Crowd:
         """How many have one of these levels of a category."""
         return float(self.weights[np.isin(self.values[:, axis], levels)].sum())
 
+    def groups(self, asked: Asked) -> list[Ints]:
+        """Rows of every group, in the order of keys, which many questions share."""
+        if (asked.where, asked.keys) not in self._groups:
+            inside, group = self.hold(asked.where), np.zeros(len(self.values), int)
+            for key in asked.keys:
+                level = key.of(self.values)
+                inside, group = inside & (level >= 0), group * len(key.labels) + level
+            order = np.flatnonzero(inside)
+            order = order[np.argsort(group[order], kind="stable")]
+            cuts = np.searchsorted(group[order], np.arange(1, math.prod(asked.shape)))
+            self._groups[asked.where, asked.keys] = np.split(order, cuts)
+        return self._groups[asked.where, asked.keys]
+
     def hold(self, conditions: Sequence[Condition]) -> Mask:
         """(r,) who is as all conditions say."""
         held = np.ones(len(self.values), bool)
@@ -175,17 +177,10 @@ class Crowd:
 def statistics(asked: Asked, crowd: Crowd, spread: Floats) -> Floats:
     """(R, 3) of every group, in the order of keys: people, the statistic, and its standard
     deviation if one person told it. spread: of every column in everybody."""
-    inside, group = crowd.hold(asked.where), np.zeros(len(crowd.values), int)
-    for axis in asked.axes:
-        inside &= ~np.isnan(crowd.values[:, axis])
-    for key in asked.keys:
-        level = key.of(crowd.values)
-        inside, group = inside & (level >= 0), group * len(key.labels) + level
-    order = np.flatnonzero(inside)
-    order = order[np.argsort(group[order], kind="stable")]
-    cuts = np.searchsorted(group[order], np.arange(1, math.prod(asked.shape)))
     made, wanted = [], crowd.hold(asked.share)
-    for rows in np.split(order, cuts):
+    for rows in crowd.groups(asked):
+        for axis in asked.axes:
+            rows = rows[~np.isnan(crowd.values[rows, axis])]
         weights = crowd.weights[rows]
         people = float(weights.sum())
         if asked.verb == "count":
@@ -216,8 +211,9 @@ def _statistic(asked: Asked, x: list[Floats], share: Floats, wide: float) -> tup
     if asked.verb == "quantile":
         order, p = np.argsort(x[0]), asked.level
         ranks = np.cumsum(share[order]) - share[order] / 2
-        low, value, high = np.interp([p - 0.1, p, p + 0.1], ranks, x[0][order])
-        slope = float(high - low) / (min(p + 0.1, 1) - max(p - 0.1, 0))
+        near = min(0.1, p / 2, (1 - p) / 2)
+        low, value, high = np.interp([p - near, p, p + near], ranks, x[0][order])
+        slope = float(high - low) / (2 * near)
         return float(value), max(math.sqrt(p * (1 - p)) * slope, wide)
     a, b = x[0] - mean, x[1] - float(share @ x[1])
     aa, bb, ab = (float(share @ (one * other)) for one, other in ((a, a), (b, b), (a, b)))
@@ -235,17 +231,17 @@ class Answers:
     def __init__(self, model: TrajectoryModel, progress: Progress | None = None) -> None:
         self.model, self.progress = model, progress
         self.columns = Columns(model)
-        self._drawn: dict[Any, Crowd] = {}
+        self._crowd, self._drawn = PossibleCrowd(model), dict[Any, Crowd]()
 
     def ask(self, question: str | Asked) -> Answer:
         """The answer to a question, in words or not: see `TrajectoryModel.ask`."""
         model, words, asked = self.model, "", question
         if not isinstance(asked, Asked):
             words, asked = asked, self.columns.asked(asked)
-        crowd = self._people(model, asked)
+        crowd = self._people(asked)
         spread = crowd.spread
         own = statistics(asked, crowd, spread)
-        if told_by_tables(model) is not None:
+        if groups.told_by_tables(model) is not None:
             doubts = self._by_noise(asked, crowd, own)
         elif can_be_refitted(model):
             doubts = self._by_refits(asked, spread, own)
@@ -273,74 +269,88 @@ class Answers:
             rows.append(row)
         return Answer(words, per, tuple(rows))
 
-    def _people(self, model: TrajectoryModel, asked: Asked, scale: float = 1.0) -> Crowd:
-        """Of this model or a refit of it.  scale: people that one of it stands for."""
-        key = model.sha256, asked.edges.tobytes()
+    def _people(self, asked: Asked, refit: int = 0) -> Crowd:
+        """Of the model, or of a refit of it."""
+        key = refit, asked.edges.tobytes()
         if key not in self._drawn:
+            model, scale = self.model, 1.0
+            if refit:
+                model, drawn = refitted(model, refit, self._crowd)
+                scale = self._crowd.people / drawn  # people that one of it stands for
             times, people = _moments(model, asked.edges)
             # as they are at each time: not with those who come and go, nor as they would age
             public = replace(model.constraints, monotone={})
             everybody = replace(model, growth=None, constraints=public)
             at = as_user_times(times, model.datetime)
-            values = everybody.sample(PEOPLE, at, seed=0).values
+            most = max(PEOPLE, model.particles.shape[1])  # each curve as often as any other
+            values = everybody.sample(most, at, seed=0).values
             self._drawn[key] = Crowd.of(values, times, scale * people)
         return self._drawn[key]
 
-    def _possible(self, asked: Asked, possible: PossibleCrowd) -> Crowd:
+    def _possible(self, asked: Asked) -> Crowd:
         """Of people who may be the truth."""
         key = "possible", asked.edges.tobytes()
         if key not in self._drawn:
             known, (times, people) = self.model.columns, _moments(self.model, asked.edges)
-            unit = possible.places(np.repeat(times, PEOPLE), 101).reshape(len(times), PEOPLE, -1)
+            unit = self._crowd.places(np.repeat(times, PEOPLE), 101).reshape(len(times), PEOPLE, -1)
             values = np.stack([one.from_unit(unit[..., k]) for k, one in enumerate(known)], axis=-1)
             self._drawn[key] = Crowd.of(decoded(known, values).swapaxes(0, 1), times, people)
         return self._drawn[key]
 
     def _by_noise(self, asked: Asked, crowd: Crowd, own: Floats) -> list[Doubt]:
         """By the noise of tables."""
-        model = self.model
-        mu, total = told_by_tables(model) or (1.0, 1.0)
-        columns, noises = of_tables(model.columns), group_noise(mu, model.columns, total)
+        model, verb = self.model, asked.verb
+        mu, total = groups.told_by_tables(model) or (1.0, 1.0)
+        columns, by_name = of_tables(model.columns), groups.group_noise(mu, model.columns, total)
+        noises, people_with = [by_name[one.name] for one in columns], cache(crowd.people)
         shared = len(asked.keys) - asked.of_values
         of = [*asked.axes[:1], *(one.axis for one in asked.share if one.axis < len(columns))]
         of += [key.axis for key in asked.keys[shared:] if key.axis is not None]
-        made = []
-        for k, (people, _, error) in enumerate(own):
+        whole = max(2 * one.count or one.mean for one in [noises[k] for k in of] or noises)
+        periods, span = max(len(asked.edges) - 1, 1), float(np.ptp(model.knots))
+        each = total / model.particles.shape[1] / periods  # people for whom one is drawn
+        made, beside = list[Doubt](), groups.BESIDE if asked.axes else 0.0
+        for k, (people, value, error) in enumerate(own.tolist()):
             n, places = max(people, 1.0), np.unravel_index(k, asked.shape)
             here = [(one.axis, one.levels) for one in asked.where if one.levels]
             for key, level in zip(asked.keys[:shared], places, strict=False):
                 here += [] if key.axis is None else [(key.axis, key.levels[int(level)])]
-            offs, lost = [], ""
+            # what noise does to a mean, and among how many people it is spread
+            known, lost = [] if here else [(groups.off_by(whole, n, total), total)], ""
             for axis, levels in here:
-                noise, among = noises[columns[axis].name], crowd.people(axis, levels)
+                noise, among = noises[axis], max(people_with(axis, levels), 1.0)
                 if noise.lost(among, len(levels)) == "share":
                     lost = "too few people for the noise"
                 size = noise.mean
-                if asked.verb == "count":
-                    size = noise.count if len(here) == 1 else noise.mean / 2
-                offs.append(off_by(size, n, among, len(levels)))
-            if not here:
-                known = [noises[columns[axis].name] for axis in of] or list(noises.values())
-                offs = [off_by(2 * one.count or one.mean, n, total) for one in known]
-            off = max(offs)
-            if asked.verb == "count":
-                made.append(Doubt(SURE * off * n, lost))
+                if verb == "count":
+                    size = noise.count if len(here) == 1 else noise.mean / 2**0.5
+                known.append((groups.off_by(size, n, among, len(levels)), among))
+            if verb == "count":
+                off = sum(off**2 for off, _ in known) + bool(here) * each / n
+                made.append(Doubt(SURE * n * math.sqrt(off), lost))
                 continue
-            if not lost and asked.axes and off > APART:
+            if not lost and asked.axes and max(known)[0] > groups.APART:
                 lost = "the noise hides its numbers"
-            made.append(Doubt(error * half_width(off, n), lost))
+            usual = groups.USUAL * (2 / 3 if verb in ("share", "correlation") else 1)
+            variance = sum(off**2 * (1 + beside * n / among) for off, among in known)
+            if verb == "share":  # noise is that of a cell
+                error = max(value * (1 - value), 1 / n) ** 0.5
+                variance /= 4 * error**2
+            elif verb == "trend":  # over half of the range
+                usual *= 2 * float(crowd.spread[asked.axes[0]]) / max(span * error, 1e-300)
+            elif verb == "correlation" and here:  # in no table of two columns
+                variance += (groups.USUAL / 2) ** 2
+            made.append(Doubt(error * groups.half_width(variance + 1 / n, each / n, usual), lost))
         return made
 
     def _by_refits(self, asked: Asked, spread: Floats, own: Floats) -> list[Doubt]:
         """By what fits to people who may be the truth make of them."""
-        possible, squares = PossibleCrowd(self.model), []
-        wanted = statistics(asked, self._possible(asked, possible), spread)[:, 1]
+        squares, wanted = [], statistics(asked, self._possible(asked), spread)[:, 1]
         for k in range(1, REFITS + 1):
             try:
-                refit, drawn = refitted(self.model, k, possible)
+                crowd = self._people(asked, k)
             except (InputError, BudgetError):  # by settings that a model does not tell
                 return [Doubt(None, "")] * len(own)
-            crowd = self._people(refit, asked, possible.people / drawn)
             squares.append((statistics(asked, crowd, spread)[:, 1] - wanted) ** 2)
             if self.progress:
                 self.progress(k, REFITS)
@@ -349,7 +359,7 @@ class Answers:
         half = np.hypot(off, SURE * own[:, 2] / np.sqrt(np.maximum(own[:, 0], 1.0)))
         most = math.inf
         if asked.verb in ("mean", "quantile"):
-            most = SURE * APART * float(spread[asked.axes[0]])
+            most = SURE * groups.APART * float(spread[asked.axes[0]])
         return [Doubt(h, "" if h <= most else "the noise hides its numbers") for h in half.tolist()]
 
 

@@ -1,16 +1,20 @@
 """What noise leaves of each value of a category, before a fit and after it; no fit is made again.
 
 A fit by tables (`measures.tables`) counts the people with each value, with noise of s_0 people, and
-those with each value in B bands of every number, about as many people in each, with noise of s
-people. So of a value that n people have
+those with each value in B bands of every number, about as many people in each. The contrast that
+tells a mean (`measures.pairs`) has then noise of  s / N  standard deviations of the number, of a
+value that N people have, and
 
-    its share    is off by  s_0 people, and cannot be told from none where 1.64 s_0 > n
-    its means    are off by  s sqrt(B / (1 - B^-2)) / n  standard deviations of the number in
-                 everybody, less what tables that are asked again add
+    its share    is off by  s_0 people, and cannot be told from none where 1.64 s_0 > N
+    its numbers  are lost where  s / N > APART: the group is not known beyond what everybody has.
 
-by the noise of a contrast in `measures.pairs`. A group that may as well be `APART` standard
-deviations from everybody is not known beyond what everybody has: it is lost. s_0 and s follow from
-the budget alone, so that plan, fit and report say the same.
+s_0 and s follow from the budget alone, so that plan, fit and report say the same. What a model says
+of n of the N people (all of them, or those of a period) is a posterior mean, of variance
+
+    u USUAL^2 / (u + USUAL^2) + 1 / m,    u = s^2 (BESIDE / N^2 + 1 / (N n)) + 1 / n:
+
+noise, which is spread over all N, and n people by chance, as far as contrasts are not shrunk to
+what everybody has; m are the people who were drawn from the particles.
 """
 
 from __future__ import annotations
@@ -35,18 +39,23 @@ if TYPE_CHECKING:
 APART = 0.5
 """Standard deviations between a group and everybody that people ask about: a medium difference by
 Cohen's convention."""
+BESIDE = 3.0
+"""Times s^2 / N^2 that numbers in a group have beside the noise of their contrast: by contrasts of
+higher order, places inside bands, and particles that explain all tables at once. Populations of
+even seeds set it (those of docs/howto/answers.md are odd); 2.5 is as good."""
+USUAL = 0.3
+"""Standard deviations by which groups differ: what shrinkage hides. .25 holds 2 % fewer means."""
 
 
 def off_by(noise: float, people: float, among: float, values: int = 1) -> float:
-    """Standard deviations by which noise of so many people moves a mean of people, who are some of
-    those among whom it is spread, with one of so many values: noise adds up over them."""
+    """s / sqrt(N n): standard deviations by which noise of so many people moves a mean of people,
+    who are some of those among whom it is spread, with one of so many values: it adds up."""
     return noise * math.sqrt(values / (max(among, 1.0) * max(people, 1.0)))
 
 
-def half_width(off: float, people: float) -> float:
-    """Of the 90 % interval of a mean, in standard deviations: by noise, and by the chance of so
-    many people."""
-    return SURE * math.hypot(off, max(people, 1.0) ** -0.5)
+def half_width(noise: float, drawn: float, usual: float = USUAL) -> float:
+    """Of the 90 % interval, from variances u and 1 / m, where so much is usual."""
+    return SURE * math.sqrt(noise * usual**2 / (noise + usual**2) + drawn)
 
 
 @dataclass(frozen=True)
@@ -161,8 +170,8 @@ def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
             here = max(share * people, 1.0)
             name = "missing" if label is None else str(label)
             off = SURE * noise.count / people
-            off_mean = noise.numbers * off_by(noise.mean, here, here)
-            mean_off = half_width(off_mean, here)
+            variance = noise.numbers * (1 + BESIDE) * off_by(noise.mean, here, here) ** 2
+            mean_off = half_width(variance + 1 / here, people / here / model.particles.shape[1])
             made.append(Group(column.name, name, share, off, mean_off, noise.lost(here)))
     return tuple(sorted(made, key=lambda one: not one.lost))
 

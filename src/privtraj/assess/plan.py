@@ -30,8 +30,6 @@ from privtraj.privacy.ledger import up
 from privtraj.recipe import LARGEST_EPSILON, SMALLEST_EPSILON, Recipe, check_hides_counts
 
 if TYPE_CHECKING:  # heavy, and not needed where the answer is known already
-    from privtraj.base.space import TimeAxis
-    from privtraj.data.snapshots import Snapshots
     from privtraj.measures.base import Measure
 
 Progress = Callable[[int, int], None]
@@ -511,17 +509,16 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     """The forecast, by fits to all stand-ins over epsilon."""
     from privtraj.assess.simulate import fewer
 
-    measure, asked = question.measure, question.recipe.epsilon
-    wanted = [asked * 2.0**step for step in STEPS]
+    wanted = [question.recipe.epsilon * 2.0**step for step in STEPS]
     epsilons = np.array([e for e in wanted if SMALLEST_EPSILON <= e <= LARGEST_EPSILON])
     total = len(STAND_INS) * len(epsilons) + 1
     done = progress or (lambda fits, total: None)
     done(0, total)
     worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
-    levels = tuple(map(Estimate.of, worths.T))
     done(total, total)
-    people = fewer(question.recipe, measure, question.people, question.records_per_person)[1]
-    return Forecast(question, epsilons, levels, settings, people)
+    size = question.people, question.records_per_person
+    people = fewer(question.recipe, question.measure, *size)[1]
+    return Forecast(question, epsilons, tuple(map(Estimate.of, worths.T)), settings, people)
 
 
 def worth_over(
@@ -571,11 +568,14 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
     """
     from privtraj.assess.groups import outlook
     from privtraj.data.public import declared_axis
+    from privtraj.data.snapshots import Snapshots
     from privtraj.measures.tables import TABLES
+    from privtraj.privacy.guard import MemoryRows
     from privtraj.synthesizer import TrajectorySynthesizer
 
     each, synthesizer = question.records_per_person, TrajectorySynthesizer.of(question.recipe)
-    nobody = _nobody(declared_axis(None, (0.0, 1.0)), columns, "time", each, False)
+    rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
+    nobody = Snapshots(declared_axis(None, (0.0, 1.0)), columns, "time", rows, each, False)
     measure = synthesizer.checked_for(nobody)
     events: list[Any] = [one.event for one in measure.plan(nobody, synthesizer).releases]
     mu = next(1 / one.noise_multiplier for one in events if one.what.startswith(TABLES))
@@ -595,17 +595,6 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
         reason=reason if question.recipe.measure == "auto" else "you set it by hand",
         kept=kept,
     )
-
-
-def _nobody(
-    axis: TimeAxis, columns: tuple[Column, ...], time_name: str, most: int, together: bool
-) -> Snapshots:
-    """Snapshots of no people, which have all that is public."""
-    from privtraj.data.snapshots import Snapshots
-    from privtraj.privacy.guard import MemoryRows
-
-    rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
-    return Snapshots(axis, columns, time_name, rows, most, together)
 
 
 def price(

@@ -44,7 +44,6 @@ from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import TimeAxis, from_unit
 from privtraj.columns.kinds import Angle
 from privtraj.data.snapshots import Snapshots
-from privtraj.measures.base import Measure
 from privtraj.measures.registry import find
 from privtraj.measures.tables import Detail
 from privtraj.measures.windows import hidden_unlooked
@@ -140,7 +139,11 @@ def estimated_quality(
                 for each in numbers[1:]
             ]
         )
-        hidden = model.diagnostics.get("hidden_motion") or _hidden(model)
+        hidden = model.diagnostics.get("hidden_motion")
+        if not hidden:  # nobody looked
+            moments = len(model.numeric_times) if model.diagnostics["listed_times"] else MOMENTS
+            windows = min(len(model.diagnostics["people_lengths"]), moments)
+            hidden = [0.0] if windows == moments else hidden_unlooked(moments, windows).tolist()
 
         def judged(error: Floats, at: Sequence[Yardstick]) -> Estimate:
             """By errors (B,) of refits, of these times together."""
@@ -171,12 +174,6 @@ def can_be_refitted(model: TrajectoryModel) -> bool:
     return find(model.settings.get("measure")) is not None and needed <= model.diagnostics.keys()
 
 
-def _measure(model: TrajectoryModel) -> Measure:
-    known = find(model.settings["measure"])
-    assert known is not None
-    return known
-
-
 def recipe_of(model: TrajectoryModel) -> Recipe:
     """The recipe that made the model, with the process by which its people move now.
 
@@ -205,8 +202,9 @@ def refitted(
 
     Kept in the user's cache, so that a report and all answers (`ask`) share it.
     """
-    crowd = crowd or PossibleCrowd(model)
-    recipe, people = fewer(recipe_of(model), _measure(model), crowd.people, crowd.each)
+    crowd, measure = crowd or PossibleCrowd(model), find(model.settings["measure"])
+    assert measure is not None
+    recipe, people = fewer(recipe_of(model), measure, crowd.people, crowd.each)
     key = {"model": model.sha256, "seeds": (seed, crowd.seed), "budget": (recipe.epsilon, people)}
     try:
         path = kept_file("refit", key).with_suffix(".privtraj")
@@ -313,13 +311,6 @@ def read_times(model: TrajectoryModel, most: int) -> Floats:
         return times[np.linspace(0, len(times) - 1, min(most, len(times))).round().astype(int)]
     start, end = model.knots[[0, -1]]
     return start + (end - start) * (np.arange(most) + 0.5) / most
-
-
-def _hidden(model: TrajectoryModel) -> list[float]:
-    """Squared distances of motion that windows may hide if nobody looked, equally likely."""
-    moments = len(model.numeric_times) if model.diagnostics["listed_times"] else MOMENTS
-    windows = min(len(model.diagnostics["people_lengths"]), moments)
-    return [0.0] if windows == moments else hidden_unlooked(moments, windows).tolist()
 
 
 def half_widths(own: Floats, others: Floats) -> Floats:

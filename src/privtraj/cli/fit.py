@@ -146,7 +146,7 @@ def _saved(
 ) -> tuple[TrajectoryModel, dict[str, Any]]:
     """The model that make(ledger=, people=) gives for records of this content, saved with its
     certificate; and what to say about it. With a ledger, what a kill has left is finished."""
-    ledger, people = ledger_of(args), people_of(args)
+    ledger, people = args.opened
     if ledger is None:
         model = make()
         model.save(args.out, force=args.force, not_private=args.not_private)
@@ -170,8 +170,7 @@ def _saved(
 def _written(args: argparse.Namespace, console: Console, model: TrajectoryModel) -> str:
     """Certificate, files and ledger in words."""
     text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
-    ledger = ledger_of(args)
-    return text if ledger is None else f"{text}\n\n{ledger.describe()}"
+    return text if args.ledger is None else f"{text}\n\n{args.opened[0].describe()}"
 
 
 # fmt: off
@@ -223,7 +222,7 @@ def extend(args: argparse.Namespace, console: Console) -> None:
     writes = {"out": (".privtraj",), "certificate": (".json",)}
     reads = ("model", "data", "ledger", "config", "people", "people_key")
     shared.check_files(args, *reads, **writes)
-    ledger_of(args), people_of(args)  # which refuse what does not go together
+    args.opened = ledger_of(args), people_of(args)  # which refuse what does not go together
     model = shared.load_model(args.model, "extended model", console)
     from privtraj.stream.extend import snapshots_of
 
@@ -266,8 +265,7 @@ def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
         raise InputError(
             "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
         )
-    ledger_of(args)  # its caps are checked before anything is read
-    people_of(args)
+    args.opened = ledger_of(args), people_of(args)  # caps are checked before anything is read
     writes = {"out": (".privtraj",), "certificate": (".json",), "write_config": config.SUFFIXES}
     shared.check_files(args, "data", "ledger", "config", "people", "people_key", **writes)
     shared.keep_compiled()

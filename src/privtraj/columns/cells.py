@@ -1,5 +1,6 @@
 """Values as text: one key for all the ways in which tables and users write a value of a category,
-and columns as they are typed. Standard library only, because `privtraj --help` reads it.
+one form for those of an identifier, and columns as they are typed. Standard library only, because
+`privtraj --help` reads it.
 
     "F"                                                   "F"
     1, 1.0, true, "1", "1.0", "true", "TRUE"              "1"
@@ -74,6 +75,48 @@ def fingerprint(key: str | None) -> float:
         return float("nan")
     hashed = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return float(int.from_bytes(hashed) >> 11)
+
+
+# Identifiers of people -----------------------------------------------------------------------
+
+NUMBER_LIKE = "^ *[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]{1,3})? *$"
+HEX_LIKE = "^ *[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12,} *$"  # a UUID, a digest
+AS_IT_IS = "^(-?[1-9][0-9]*|0|[0-9a-f]{32,})$"  # of these two; all are read by databases too
+
+
+def identifier(text: str) -> str | None:
+    """The form of an identifier that tools do not change; None where one has rounded it.
+
+    Tools write a number anew: a column that lacked a value has 7.0 for 7, a spreadsheet 7 for 007,
+    another country 7,0, R 1e+05 for 100000; a database, a UUID in capitals. So whatever reads as
+    one number, or one UUID, is one person, in a table and between batches.
+
+    One id as two people: whoever has it pays twice, and is told once. Two people as one: the unit
+    of the guarantee is whoever has that form, and both are in it at the price of one; alone, each
+    moves at most two units (both go, the other comes). It takes ids that differ in their writing
+    alone, and a table with both is refused, as one in which a person has several records. Blanks
+    and capitals of other texts are the steward's word (same_person).
+
+    Rounded, and refused as nobody knows whose it is: 1.23E+11 of a spreadsheet, and doubles from
+    2^53 on. Thousands that are set apart cannot be told from fractions.
+    """
+    if re.match(HEX_LIKE, text):
+        return text.strip(" ").replace("-", "").lower()
+    if not re.match(NUMBER_LIKE, text):
+        return text
+    number = text.strip(" ").replace(",", ".")
+    if "." in number and "e" in number.lower():
+        return None
+    through_doubles = "." in number or "+" in number
+    number = plain_number(number)
+    return None if through_doubles and abs(Decimal(number)) >= 2**53 else number
+
+
+def plain_number(number: str) -> str:
+    """Without an exponent, and without zeros that say nothing."""
+    text = f"{Decimal(number):f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
 
 
 # A column as it is typed: NAME KIND SETTING ..., as in  sex category values=F,M fixed ------------

@@ -135,7 +135,7 @@ _ALLOWED = {
     "time": f"{_NUMERIC} {_DATE}",
     "date": f"{_DATE} {_TEXT} null",
     "category": f"{_NUMERIC} {_TEXT}",
-    "person": f"{_NUMERIC} {_DATE} {_TEXT} {_BYTES} time",
+    "person": f"{_NUMERIC} {_TEXT} {_BYTES}",
 }
 """The types that a column may have, by what it is, as `pyarrow.types` calls them."""
 
@@ -165,7 +165,7 @@ def check_type(
     if role == "person":
         raise InputError(
             f"the person column '{name}' holds no plain values (their type is {shown}): "
-            "give one number, date or text per record"
+            "give one number or text per record"
         )
     if role in ("category", "date"):
         do = "dates such as 2024-01-31" if role == "date" else "texts, whole numbers, true or false"
@@ -238,7 +238,9 @@ def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
         column = column.cast(pa.int8())
     if types.is_decimal(column.type):
         column = column.cast(pa.string())  # rounds to the nearest, which the direct cast does not
-    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    wide = column.cast(pa.float64(), safe=False)
+    parts = [wide.to_numpy()] if wide.null_count else map(np.from_dlpack, wide.chunks)  # no pandas
+    return np.concatenate([np.empty(0), *parts])
 
 
 def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
@@ -282,7 +284,7 @@ def dates(cells: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
 def encoded(cells: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
     """Codes (n,), -1 for null and NaN, and the value of each; equal values have one code, as a
-    database has it: 0.0 and -0.0 are equal. Times are whole numbers."""
+    database has it: 0.0 and -0.0 are equal."""
     kind = cells.type
     if types.is_floating(kind):
         wide = cells.cast(pa.float64())
@@ -290,10 +292,9 @@ def encoded(cells: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
         cells = compute.add(known, 0.0)  # -0.0 becomes 0.0
     elif types.is_decimal(kind) and kind.bit_width < 128:
         cells = cells.cast(pa.decimal128(kind.precision, kind.scale))
-    elif types.is_temporal(kind):
-        cells = cells.cast(pa.int32() if _is(kind, "date32 time32") else pa.int64())
     found = cells.combine_chunks().dictionary_encode()
-    return np.asarray(found.indices.fill_null(-1), dtype=np.int64), found.dictionary
+    codes = found.indices.fill_null(-1) if found.null_count else found.indices
+    return np.from_dlpack(codes).astype(np.int64), found.dictionary
 
 
 def coded_keys(cells: pa.ChunkedArray, name: str) -> tuple[NDArray[np.int64], list[str | None]]:

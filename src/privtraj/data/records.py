@@ -14,10 +14,10 @@ from __future__ import annotations
 import secrets
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b, sha256
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from pyarrow import compute
 
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
 from privtraj.base.errors import Arg, InputError, Said, listed
-from privtraj.columns.cells import fingerprint
+from privtraj.columns import cells as spelling
 from privtraj.columns.kinds import (
     UNDECLARED,
     Boolean,
@@ -79,6 +79,10 @@ _FAULTS: dict[str, tuple[str | Arg | Said, ...]] = {
     "invisible": (
         "have control or invisible characters in the person column {}, which make two people of "
         "one: remove them",
+    ),
+    "rounded": (
+        "have numbers in the person column {} that were rounded: write whole ones, or text, as "
+        "they were before",
     ),
     "unidentified": (
         "do not say whose they are (",
@@ -154,7 +158,7 @@ def values_of(cells: pa.ChunkedArray, column: Column) -> Floats:
 def fingerprints(cells: pa.ChunkedArray, name: str) -> Floats:
     """(n,) what a digest knows of the cells of a category."""
     codes, keys = arrow.coded_keys(cells, name)
-    return np.asarray(np.array([fingerprint(key) for key in (*keys, None)])[codes])
+    return np.asarray(np.array([spelling.fingerprint(key) for key in (*keys, None)])[codes])
 
 
 # Whose a record is ------------------------------------------------------------------------------
@@ -170,45 +174,64 @@ def invisible(database: str = "") -> str:
     return "[" + "".join(f"{form.format(low)}-{form.format(high)}" for low, high in ends) + "]"
 
 
+ROUNDED = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}  # from where floats lack whole numbers, by bits
+
+
 def identities(
     column: pa.ChunkedArray, name: str, same: str = "exact"
 ) -> tuple[NDArray[np.int64], pa.Array]:
     """A column of identifiers as codes (n,), -1 for missing, and the identifier of each code.
 
-    Equal values are one person (`arrow.encoded`). Identifiers are numbers, text or bytes.
+    One person has one code, however the identifier is written (`identifier`): a number, text, or
+    bytes, which are text or digits of a UUID.
     same: of texts, "exact", "trimmed" without the blanks around, or "folded" to small letters too.
     """
+    uuid = isinstance(column.type, pa.UuidType)
     column = arrow.plain(column)
     arrow.check_type(column.type, name, "person")
     codes, ids = arrow.encoded(column)
+
+    def refuse(fault: str, people: Any) -> None:
+        count = int(np.append(people, False)[codes].sum())
+        check(fault, FaultCount([name], count, len(codes)))
+
+    if pa.types.is_floating(ids.type):
+        numbers = np.asarray(ids)
+        large = np.abs(numbers) >= ROUNDED[column.type.bit_width]
+        refuse("rounded", large | (numbers != np.floor(numbers)))
+    if "binary" in str(ids.type):  # all of a column are text, or none is
+        texts = [one.hex() for one in ids.to_pylist()]
+        if not uuid:
+            with suppress(UnicodeDecodeError):
+                texts = [one.decode() for one in ids.to_pylist()]
+        ids = pa.array(texts, pa.string())
     if not arrow.is_text(ids.type):
         return codes, ids
-    odd = np.asarray(compute.match_substring_regex(ids.cast(pa.large_string()), invisible()))
-    unseen = int(np.append(odd, False)[codes].sum())
-    check("invisible", FaultCount([name], unseen, len(codes)))
+    ids = ids.cast(pa.large_string())
+    refuse("invisible", compute.match_substring_regex(ids, invisible()))
     if same == "exact":
-        return codes, ids
-    texts = [text.strip() for text in ids.to_pylist()]
+        odd = compute.match_substring_regex(ids, f"{spelling.NUMBER_LIKE}|{spelling.HEX_LIKE}")
+        odd = compute.and_not(odd, compute.match_substring_regex(ids, spelling.AS_IT_IS))
+        if not odd.true_count:
+            return codes, ids
+    texts = ids.to_pylist() if same == "exact" else [text.strip() for text in ids.to_pylist()]
     if same == "folded":
         texts = [unicodedata.normalize("NFKC", text).casefold() for text in texts]
-    people = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-    merged = [people[text] for text in texts]
+    forms = [spelling.identifier(text) for text in texts]
+    refuse("rounded", [form is None for form in forms])
+    people = {form: k for k, form in enumerate(dict.fromkeys(forms))}
+    merged = [people[form] for form in forms]
     return np.array([*merged, -1])[codes], pa.array(list(people), pa.string())
 
 
 def written(ids: pa.Array) -> list[bytes]:
     """Identifiers as bytes that are the same wherever a person is: 7 is 7.0 and the text "7"."""
-
-    def text(value: Any) -> bytes:
-        if isinstance(value, bytes):
-            return value
-        if isinstance(value, float | Decimal) and isfinite(value) and value == int(value):
-            value = int(value)
-        if isinstance(value, Decimal):
-            value = f"{value.normalize():f}"
-        return str(value).encode("utf-8", "surrogatepass")
-
-    return [text(value) for value in ids.to_pylist()]
+    texts: Iterable[Any] = ids.to_pylist()
+    if not arrow.is_text(ids.type):
+        texts = (
+            spelling.plain_number(str(x)) if isinstance(x, Decimal) else str(int(x)) for x in texts
+        )
+    return [text.encode("utf-8", "surrogatepass") for text in texts]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

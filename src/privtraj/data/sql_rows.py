@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from privtraj.base.arrays import Floats, Mask
 from privtraj.base.errors import InputError
 from privtraj.base.space import Slabs, largest
-from privtraj.columns.cells import MISSING, is_whole, key_of, spellings
+from privtraj.columns import cells as spelling
 from privtraj.columns.kinds import (
     UNDECLARED,
     Angle,
@@ -191,7 +191,8 @@ def rows_of(remote: RemoteTable, public: PublicInputs) -> SqlRows | None:
     if not all(_reads_dates(table, column) for column in public.asked):
         return None
     as_written = public.same_person == "exact" and table.get_backend().name in _KNOWN
-    if person is not None and table[person].type().is_string() and not as_written:
+    kind = None if person is None else table[person].type()
+    if kind is not None and (kind.is_binary() or (kind.is_string() and not as_written)):
         return None
     values = _values_of(table, public, datetime)
     missing = _checked(remote.with_table(table.select(**values)), public)
@@ -316,16 +317,21 @@ def _checked(remote: RemoteTable, public: PublicInputs) -> records.FaultCount:
 def _counted_people(
     remote: RemoteTable, count: int, public: PublicInputs, datetime: bool
 ) -> tuple[bool, int]:
-    """Whether somebody has more records than are kept, and the records of all who have several,
-    unless these are refused; one pass, or two."""
+    """Whether records are to be chosen, as somebody has more than are kept, or identifiers read,
+    as some have a form that is not known here; and the records of all who have several, unless
+    these are refused; one pass, or two."""
     table = remote.table
     each = table.group_by("who").aggregate(n=table.count())
-    known = ~_missing(each["who"])
-    odd = ibis.literal(False)
-    if each["who"].type().is_string():
-        odd = each["who"].re_search(records.invisible(each.get_backend().name))
+    who, known = each["who"], ~_missing(each["who"])
+    odd = unread = ibis.literal(False)
+    if who.type().is_string():
+        odd = who.re_search(records.invisible(each.get_backend().name))
+        unread = who.re_search(spelling.NUMBER_LIKE) & ~who.re_search(spelling.AS_IT_IS)
+    elif who.type().is_floating():
+        unread = _broken(who) | (who.abs() >= _double(records.ROUNDED[8 * who.type().nbytes]))
     several = known & (each["n"] > 1)
     counted = each.aggregate(
+        unread=each.count(where=known & unread),
         invisible=each["n"].sum(where=known & odd),
         unidentified=each["n"].sum(where=~known),
         people=each.count(where=known),
@@ -336,6 +342,8 @@ def _counted_people(
     counts = _one(remote.with_table(counted))
     for fault in ("invisible", "unidentified"):
         records.check(fault, records.FaultCount([str(public.person)], counts[fault], count))
+    if counts["unread"]:
+        return True, 0
     if counts["several"] and public.one_each:
         records.refuse_several(counts["several"], counts["people"])
     too_many = counts["most"] > public.most_records
@@ -412,7 +420,13 @@ def _values_of(table: Any, public: PublicInputs, datetime: bool) -> dict[str, An
             value = _level(cell, column)
         columns |= {f"c{k}": cell, f"y{k}": value}
     if public.person is not None:
-        columns["who"] = table[public.person]
+        columns["who"] = who = table[public.person]
+        if who.type().is_string():  # `identifier` of most; others are read in memory
+            number = who.strip().re_replace("[.,]0*$", "").re_replace("^[+]?0*", "")
+            whole = who.re_search("^ *[+]?([0-9]+|0*[0-9]{1,15}[.,]0*) *$")
+            form = ibis.ifelse(whole, ibis.ifelse(number == "", "0", number), who)
+            digits = who.strip().replace("-", "").lower()
+            columns["who"] = ibis.ifelse(who.re_search(spelling.HEX_LIKE), digits, form)
     return columns
 
 
@@ -422,16 +436,16 @@ def _level(cell: Any, column: Category) -> Any:
     for key, level in column.keys.items():
         written: list[Any] = []  # all values of a cell of this type that have this key
         if key is not None and kind.is_string():
-            written = spellings(key)
+            written = spelling.spellings(key)
         elif key is not None and kind.is_integer():
             low, high = (0, 2**64) if kind.is_unsigned_integer() else (-(2**63), 2**63)
-            written = [int(key)] if is_whole(key) and low <= int(key) < high else []
+            written = [int(key)] if spelling.is_whole(key) and low <= int(key) < high else []
         elif key is not None:
             with suppress(ValueError):
-                written = [float(key)] if key_of(float(key)) == key else []
+                written = [float(key)] if spelling.key_of(float(key)) == key else []
         cases += [(value, _double(level)) for value in written]
     if kind.is_string():
-        absent |= cell.isin(sorted(MISSING - column.keys.keys()))
+        absent |= cell.isin(sorted(spelling.MISSING - column.keys.keys()))
     known = cell.cases(*cases, else_=_double(column.rest))
     missing = _double(column.level_of(None)) if column.missing else ibis.null("float64")
     return ibis.ifelse(absent, missing, known)

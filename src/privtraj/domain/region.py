@@ -11,7 +11,7 @@ stays in it. All places are (n, 2).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -262,7 +262,8 @@ class Area(Walkable):
         return asked(shapely.contains_properly, self._shape, lines) | same
 
     def each_sees(self, x: Floats, y: Floats) -> Mask:
-        """Where corners are many, of those alone that are near: to others nodes lead as well.
+        """Where corners are many, of those alone that are near: to others nodes lead as well; those
+        who are nearer than both walls around them together are not asked about.
 
         Else nobody sees through a wall from p to q if x and y are on two sides of its line, and p
         and q on two sides of theirs: (y - x) x (p - x) = x x y + y x p - x x p tells on which.
@@ -270,8 +271,10 @@ class Area(Walkable):
         if np.isfinite(self._radius):
             from scipy.spatial.distance import cdist
 
-            sees = cdist(x, y) <= _NEAR * self._radius
-            i, j = np.nonzero(sees)
+            near = partial(self._wall_tree.query_nearest, all_matches=False, return_distance=True)
+            lengths, free = cdist(x, y), np.add.outer(*(near(shapely.points(z))[1] for z in (x, y)))
+            sees = lengths <= _NEAR * self._radius
+            i, j = np.nonzero(sees & (lengths >= (1 - _SAME) * free))
             sees[i, j] = self.sees(x[i], y[j])
             return sees
         sees, turn = np.ones((len(x), len(y)), bool), _cross(x[:, None], y)

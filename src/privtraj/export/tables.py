@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats, Ints
+from privtraj.base.arrays import Floats, Ints, Mask
 from privtraj.base.errors import free_name
 from privtraj.base.files import atomic_path
 from privtraj.base.formats import TABLES, format_of
@@ -122,7 +122,8 @@ class PathRows:
             values = self.rows(self.written(k))
             typed = arrow_column(self.columns[k], values) if self.columns else values
             columns[free_name(name, columns)] = self._in_zone(name, typed)
-        return pa.table(columns)
+        arrays = [arrow_array(x) if isinstance(x, np.ndarray) else x for x in columns.values()]
+        return pa.table(arrays, names=list(columns))
 
     def _in_zone(self, name: str, values: Any) -> Any:
         """Values of a column, moments in their time zone if there is one."""
@@ -165,16 +166,26 @@ def arrow_column(column: Column, values: Floats) -> Any:
             return pa.array(level == 1, mask=gone)
         texts = len({type(label) for label in labels}) > 1 or isinstance(labels[0], bool)
         names = pa.array([text_of(label) for label in labels] if texts else labels)
-        codes = pa.array(np.where(gone, 0, level), mask=gone if column.missing else None)
+        codes = arrow_array(np.where(gone, 0, level), gone if column.missing else None)
         return pa.DictionaryArray.from_arrays(codes, names, ordered=column.ordered)
     missing = np.isnan(values) if column.missing else None
     if isinstance(column, Integer):
-        return pa.array(np.nan_to_num(values).astype(np.int64), mask=missing)
+        return arrow_array(np.nan_to_num(values).astype(np.int64), missing)
     if isinstance(column, Date):
         moments = as_user_times(np.nan_to_num(values), True)
         unit = "D" if column.days else "s" if column.step == 1 else "us"
         return pa.array(moments.astype(f"datetime64[{unit}]"), mask=missing)
-    return pa.array(values, mask=missing)
+    return arrow_array(values, missing)
+
+
+def arrow_array(values: NDArray[Any], missing: Mask | None = None) -> Any:
+    """`pa.array` of values (r,), which loads pandas; of plain numbers without it."""
+    import pyarrow as pa
+
+    if missing is not None or values.dtype.kind not in "fi":
+        return pa.array(values, mask=missing)
+    data = [None, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), data)
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = False) -> None:

@@ -141,8 +141,8 @@ class Counts(Numbers):
         counts = guard.ask(Release(CellCounts(side), Laplace(epsilon), CELLS))
 
         # all that follows is post-processing
-        if guard.shape.person.weight:  # noise of parts of a person, of the variance 2 / epsilon^2
-            epsilon = math.acosh(1 + epsilon**2 / 2)
+        if guard.shape.person.weight:
+            epsilon = Laplace(epsilon).of_parts
         held = counts if plot is None else counts[:, plot.cells(side, d).ravel()]
         head = planned_event(task.plan, HEAD_COUNT)
         total, variance = people, 0.0

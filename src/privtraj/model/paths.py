@@ -123,4 +123,5 @@ def fill_in_blocks(
     size = max(1, _BLOCK // numbers)
     blocks = [slice(first, min(first + size, people)) for first in range(0, people, size)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(fill, blocks, rng.spawn(len(blocks))))
+        apply = pool.map if len(blocks) > 1 else map  # one is not worth a thread
+        list(apply(fill, blocks, rng.spawn(len(blocks))))

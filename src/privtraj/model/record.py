@@ -49,7 +49,7 @@ from privtraj.motion.reference import from_dict
 from privtraj.motion.states import number_names
 from privtraj.privacy.accounting import PARALLEL
 from privtraj.privacy.certificate import BATCHES, DOMAIN, DRAWN_TIMES, PUBLIC_COUNTS, Certificate
-from privtraj.recipe import MOST_PARTICLES, Recipe
+from privtraj.recipe import LATER, MOST_PARTICLES, Recipe
 
 FORMAT = 3  # of files
 
@@ -80,7 +80,8 @@ class Record:
         coordinate is in the cell of a level; flags at the end say which numbers are missing.
     counted: (W, 5 + cells) noisy counts that later ones are combined with: of each window when it
         begins and ends, its people, the variance of its noise, whether it stands for several, and
-        the counts of its cells. Empty where there are none.
+        the counts of its cells; after batches without counts (n, 1 + d) people who stand for all
+        of them, time and place. Empty where there are none.
     settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
         in files of version 0.2.  diagnostics: released quantities that tell how well it went.
     """
@@ -428,21 +429,15 @@ def _read_motion(value: Any, known: Values) -> Values:
     return {"curves": value["curves"], **made}
 
 
-_LATER = ("constant", "zone")  # not in files of version 0.2
-
-
 def _write_motion(record: Record) -> Any:
     plain = not record.curves and record.constraints == NONE and record.growth is None
     if plain and record.reference == Brownian(record.diffusivity):
         return None
-    constraints = dict(vars(record.constraints))
-    for later in _LATER:
-        if not constraints[later]:
-            del constraints[later]
+    constraints = vars(record.constraints).items()
     return {
         "curves": record.curves,
         "reference": record.reference.to_dict(),
-        "constraints": constraints,
+        "constraints": {name: x for name, x in constraints if x or name not in LATER},
         "growth": None if record.growth is None else record.growth.to_dict(),
     }
 

@@ -352,16 +352,14 @@ def from_words(text: str) -> Reference:
     if name not in KINDS:
         raise InputError(Arg("reference"), f" has no process '{name}': use {AUTO}, {_NAMES}")
     try:
-        values = dict(setting.split("=") for setting in settings)
-        return KINDS[name](**{key: _value(value) for key, value in values.items()})
+        values: dict[str, Any] = {}
+        for key, given in (setting.split("=") for setting in settings):
+            parts = [float(x) if "." in x or "e" in x else int(x) for x in given.split(",")]
+            values[key] = parts if "," in given else parts[0]
+        return KINDS[name](**values)
     except (TypeError, ValueError):
         raise InputError(
             Arg("reference"),
             f" cannot be read: write the settings of {name} as in 'inertia memory=2 share=0.5', "
             "several numbers with commas",
         ) from None
-
-
-def _value(text: str) -> Any:
-    numbers = [float(part) if "." in part or "e" in part else int(part) for part in text.split(",")]
-    return numbers if "," in text else numbers[0]

@@ -88,6 +88,7 @@ person is (`head_count`)."""
 SAMPLING_RATE = "sampling rate"
 DRAWN_TIMES = "times drawn at random"
 DOMAIN = "domain"
+COUNTED = "people of each batch, by noisy counts"
 CAUTION = "delta against the number of people"
 """Found by a fit: a warning that takes the released number of people to tell."""
 
@@ -454,7 +455,7 @@ class Certificate:
             f"{attack} with {alarms} false alarms {finds} with probability at most {members} "
             f"(advantage at most {up(self.attacker['advantage'])}).",
             f"A person has {records}." if records else "",
-            *_batches_in_words(self.public_inputs.get(BATCHES, [])),
+            *batches_in_words(self.public_inputs.get(BATCHES, [])),
             "Paid for:",
             *(_paid_for(self.guarantee) or ["  nothing was released"]),
             f"Noise: {self.noise}.",
@@ -665,31 +666,34 @@ def _as_stated(guarantee: Sequential, batches: Sequence[Mapping[str, Any]]) -> b
     return plain and apart == sum(one["most"] != 0 for one in batches[1:])
 
 
-def _batches_in_words(batches: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Of each when and for how much; why the dearest counts, and the sum if that is wrong."""
+def batches_in_words(batches: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of each when and for how much; at last why the dearest counts, or all, and what all cost."""
     if not batches:
         return []
     lines, stated = [f"{len(batches)} batches of people:"], stated_parallel(batches)
+    known = -math.inf
     for number, one in enumerate(batches, start=1):
-        when = f", released {one['released']}" if one["released"] else ""
+        start, known = known, max(known, _day(one["to"]))
+        late = _day(one["from"]) < start
+        when = ", late: after its time was released" if late else ""
+        when += f", released {one['released']}" if one["released"] else ""
         people = f"; {'new people: ' * (one['most'] == 1)}{one['people']}" if number > 1 else ""
         lines.append(
             f"  {number}. from {one['from']} to {one['to']}{when}: epsilon {up(one['epsilon'])}, "
             f"delta {one['delta']:g}{people}"
         )
     amounts = [[Fraction(repr(one[name])) for one in batches] for name in ("epsilon", "delta")]
-    sums = (up(float(sum(each))) for each in amounts)  # exact in the decimals that people type
+    sums = [up(float(sum(each))) for each in amounts]  # exact in the decimals that people type
     why = "batches of new people cost a person what the dearest of them costs, and not the sum"
     if stated.most != 1:
         touched = f" that any {stated.days:g} days touch" if stated.spans else ""
         often = "all" if stated.most is None else f"the dearest {stated.most}"
         why = f"a person pays for {often} of the batches{touched}, and not for the others"
+    says = "Nobody says that batches are of different people, so that they add up: whoever"
     if any(one["most"] != 0 for one in batches[1:]):
-        lines.append(
-            "The records of a person of one batch take no part in what the others released, so "
-            f"{why}. Whoever is in all of them has epsilon {' and delta '.join(sums)}."
-        )
-    return lines
+        apart = "The records of a person of one batch take no part in what the others released"
+        says = f"{apart}, so {why}. Whoever"
+    return [*lines, f"{says} is in all of them has epsilon {' and delta '.join(sums)}."]
 
 
 def _computed(

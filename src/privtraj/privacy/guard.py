@@ -310,6 +310,12 @@ class Laplace:
     norm: ClassVar[int] = 1
     scale: ClassVar[float] = 1.0
 
+    @property
+    def of_parts(self) -> float:
+        """The epsilon of whole counts with as much noise as those in parts of a person, whose
+        variance is 2 / epsilon^2 (`CellCounts`)."""
+        return math.acosh(1 + self.epsilon**2 / 2)
+
     def draw(self, source: noise.Source, shape: tuple[int, ...], scale: float) -> Ints:
         """Noise for integers of this shape, which are counted `scale` times."""
         return noise.laplace_integers(source, shape, self.epsilon / scale)
@@ -626,7 +632,7 @@ class Table:
         if self.groups is None:
             return counts
         table = counts.reshape(len(counts), *self.sides)
-        for axis, of in enumerate(self.groups, start=1):
+        for axis, of in reversed([*enumerate(self.groups, start=1)]):  # the last is in one piece
             if of is not None:
                 shape = (*table.shape[:axis], int(of.max()) + 1, *table.shape[axis + 1 :])
                 fewer, order = np.zeros(shape, table.dtype), np.argsort(of, kind="stable")

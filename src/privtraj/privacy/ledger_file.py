@@ -432,8 +432,8 @@ class LedgerFile:
         written the ledger has no seal, and the line counts all the same.
         """
         flush_folder(self.path.resolve().parent)
-        values = {name: x for name, x in asdict(record).items() if _LATER.get(name, ()) != x}
-        line = _with_self(_line({"kind": kind, **values, "before": _sha256(book.last)}))
+        chosen = {k: x for k, x in vars(record).items() if getattr(type(record), k, ()) != x}
+        line = _with_self(_line({"kind": kind, **chosen, "before": _sha256(book.last)}))
         start = b"" if book.ended else b"\n"
         data = start + line + b"\n" if book.size else book.last + b"\n" + line + b"\n"
         os.ftruncate(file, book.size)
@@ -478,7 +478,8 @@ class _Entry:
     """A line that costs. fingerprint None: a charge. group None: counts in every group.
 
     most, days: in how many groups that so many days touch a person of it may be (None: in all; all
-    of time). span: first and last day of its people.
+    of time). span: first and last day of its people. What has a default is in a line only where it
+    is another: earlier ledgers are as they were, to a bit.
     """
 
     id: str
@@ -593,7 +594,6 @@ class _Book:
 
 
 _Record = _Entry | _Fitted | _Noted
-_LATER = {"most": 1, "days": None, "span": None}  # left out of a line as before there were any
 
 
 def _parse(data: bytes, path: Path) -> _Book | None:

@@ -27,6 +27,7 @@ from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number, of_tables
 from privtraj.measures.registry import find
 from privtraj.privacy.certificate import (
+    BATCHES,
     PROTECTS,
     Certificate,
     chance_in_words,
@@ -36,6 +37,7 @@ from privtraj.privacy.certificate import (
 from privtraj.privacy.ledger import up
 from privtraj.report import labels
 from privtraj.report.checks import checks, headline, summary, warnings, worth_tables
+from privtraj.report.history import history
 from privtraj.report.maps import backdrops, ways
 from privtraj.report.people import SEED, page_data, page_sampler, sampled
 
@@ -172,6 +174,7 @@ def report(
         "ways": ways(shown, model.time_name, model.datetime),
         "domain": model.domain and model.domain.kind,
         "doubted": any(data["doubt"]),
+        "history": history(model),
         "summary": summary(made),
         "checks": made,
         "worth": worth_tables(model, quality),
@@ -249,12 +252,13 @@ def budget(certificate: Certificate) -> list[dict[str, Any]]:
 def settings(model: TrajectoryModel) -> dict[str, Any]:
     """Public inputs, settings, versions."""
     certificate = model.certificate
+    sha256 = certificate.model_sha256 or model.sha256
     moments = labels.time_labels(model.numeric_times, model.datetime)
     times = ", ".join(moments)
     if len(moments) > 16:
         times = f"{len(moments)} times from {moments[0]} to {moments[-1]}"
-    inputs = certificate.public_inputs.items()
-    public = [(name, _text(value)) for name, value in inputs if name not in ("bounds", "bin times")]
+    inputs, elsewhere = certificate.public_inputs.items(), ("bounds", "bin times", BATCHES)
+    public = [(name, _text(value)) for name, value in inputs if name not in elsewhere]
     knots, particles, _ = model.particles.shape
     d = sum(not column.of for column in model.columns)
     method = _text(model.settings.get("measure", ""))
@@ -279,13 +283,13 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
         ("noise", certificate.noise),
         *clipped,
         ("privtraj", certificate.version),
-        ("model sha256", sha256(model)),
+        ("model sha256", sha256),
     ]  # fmt: skip
     return {
         "declared": declared(model.columns),
         "public_inputs": [("Times of interest", times), *public],
         "made": made,
-        "sha256": sha256(model),
+        "sha256": sha256,
     }
 
 
@@ -311,11 +315,6 @@ def declared(columns: Sequence[Column]) -> list[dict[str, Any]]:
         said = {"domain": domain, "listed": values, "more": ", ".join(more)}
         made.append({"name": column.name, "kind": column.kind, **said})
     return made
-
-
-def sha256(model: TrajectoryModel) -> str:
-    """As the certificate says, or else of the model as it is."""
-    return model.certificate.model_sha256 or model.sha256
 
 
 def _text(value: Any) -> str:

@@ -338,7 +338,7 @@ def answers(
             if len(group) > MOST_VALUES:  # rare values are merged, as in all pictures
                 levels = [tuple(np.flatnonzero(group == k).tolist()) for k in range(len(shades))]
                 of = partial(lambda whole, group, values: group[whole(values)], key.of, group)
-                key = replace(key, labels=one["labels"], of=of, levels=tuple(levels))
+                key = replace(key, labels=tuple(one["labels"]), of=of, levels=tuple(levels))
             else:
                 shades = [shades[k] for k in group]
             keys = when, key

@@ -15,9 +15,11 @@ have sqrt(K) times the noise of one. Noise that later batches take back (trees, 
 gains nothing over 24 of them: trees of Laplace noise need 5 levels, Gaussian noise at epsilon 1 has
 7 times the variance.
 
-Anything else (gradients, tables, models without counts) is one fit of the batch and of people who
-are drawn from the model, as many as it has seen (`WithPast`): they are public, and each fit adds
-its noise to everybody so far instead of to 1/K of them.
+Anything else (gradients, tables, models without counts) is one fit of the batch and of as many
+people as the model has seen, drawn from its last fit (`WithPast`): they are public, and each fit
+adds its noise to everybody so far instead of to 1/K of them. The model keeps them
+(`Record.counted`), as a published past that stays would keep the noise of batch k with a weight of
+1 / (k (k + 1)) for good, where 1/K is best. What is too weak to stand out in one batch is lost.
 """
 
 from __future__ import annotations
@@ -80,6 +82,7 @@ class Batch(NamedTuple):
     since: up to when particles of the model stay.  marginals, knots: of curves that go on from
     there.  times: of interest.
     diagnostics: of windows.  replaced: how many of the model's last windows they stand for.
+    people: of the batch, as they were counted with noise.
     """
 
     since: float
@@ -89,11 +92,14 @@ class Batch(NamedTuple):
     diagnostics: dict[str, list[Any]]
     replaced: int
     counted: Floats = NOT_COUNTED
+    people: float = 0.0
 
 
 def counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: Snapshots) -> bool:
     """Whether new counts can be combined with those of the model."""
-    if not (model.counted.size and maker.measure_for(snapshots.axes).name == Counts.name):
+    if not model.counted.size or _has_people(model):
+        return False
+    if maker.measure_for(snapshots.axes).name != Counts.name:
         return False
     return bool(snapshots.axis.range[0] >= model.counted[model.counted[:, 4] == 0, 0].min())
 
@@ -138,6 +144,8 @@ def counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Bat
     answer = guard.in_slabs(windows).ask(release).astype(np.float64)
 
     # all that follows is post-processing
+    if guard.in_slabs(windows).shape.person.weight:
+        epsilon = Laplace(epsilon).of_parts
     held = answer if plot is None else answer[:, plot.cells(side, d).ravel()]
     total = np.maximum(held.sum(axis=1), max(1.0, LEAST_OF_MEAN * float(held.sum(axis=1).mean())))
     in_use = len(np.unique((model.particles[-1] * side).astype(int), axis=0))
@@ -147,7 +155,7 @@ def counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Bat
         share = weight / weight.sum() / np.maximum(both[0], 1.0) * both[0].sum()
         place[2:4] = both[0].sum(), share**2 @ both[1]
         place[5:] = share[0] * place[5:] + share[1] * counts
-    return _read(model, rows, len(old), epsilon, task, past)
+    return _read(model, rows, len(old), epsilon, task, past)._replace(people=float(total.sum()))
 
 
 def _as_one(row: Floats, later: Floats) -> Floats:
@@ -265,7 +273,20 @@ def _read(
 
 def with_past(model: TrajectoryModel, snapshots: Snapshots, seed: int | None) -> Snapshots:
     """The batch and as many people of the model as it knows of, or as there is room for; each of
-    them is recorded once, at a time of one window."""
+    them is recorded once, at a time of one window. Those that the last batch left (`fitted`) stand
+    for what was known then of all times, whatever of it was published."""
+    people = model.counted if _has_people(model) else _past_people(model, seed)
+    points = people[:, 1:].astype(np.float32)
+    return in_all_time(model, snapshots).beside(points, people[:, 0])
+
+
+def _has_people(model: TrajectoryModel) -> bool:
+    """Whether a model keeps people, with time and place, and not counts or nothing."""
+    return bool(model.counted.shape[1] == 1 + len(model.columns))
+
+
+def _past_people(model: TrajectoryModel, seed: int | None) -> Floats:
+    """(n, 1 + d) times and places, in the unit cube, of people of all windows of a model."""
     rng, (start, end) = np.random.default_rng(seed), model.knots[[0, -1]]
     many, middles, lengths = drawn_people(model)
     when = np.clip(middles, start, end)
@@ -276,9 +297,9 @@ def with_past(model: TrajectoryModel, snapshots: Snapshots, seed: int | None) ->
     window, each = np.repeat(np.arange(len(many)), many), np.arange(many.sum())
     asked = as_user_times(moments, model.datetime)
     drawn = model.sample(max(len(each), 1), asked, seed=seed).values[each, moment[window]]
-    points = to_unit(model.columns, encoded(model.columns, drawn)).astype(np.float32)
+    points = to_unit(model.columns, encoded(model.columns, drawn))
     times = np.clip(when[window] + lengths[window] * (rng.random(len(each)) - 0.5), start, end)
-    return in_all_time(model, snapshots).beside(points, times)
+    return np.column_stack([times, points])
 
 
 def drawn_people(model: TrajectoryModel) -> tuple[Ints, Floats, Floats]:
@@ -321,6 +342,17 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
         before[inside] *= 1 + people / max(before[inside].sum(), 1.0)
         told[PEOPLE[0]] = before.tolist()
     since = known if past == "keep" else float(model.knots[0])
-    counted = model.counted if end <= known else NOT_COUNTED  # of other times
-    times = task.public.axis.times
-    return Batch(since, found.marginals, knots, times, told, replaced, counted)
+    times, (particles, weights, width) = task.public.axis.times, found.marginals[:3]
+    batch = Batch(since, found.marginals, knots, times, told, replaced, model.counted, people)
+    if model.counted.size and not _has_people(model) and end <= known:  # counts of all times
+        return batch
+    of_all = replace(
+        model,
+        particles=particles,
+        weights=weights,
+        bandwidth=width,
+        knots=knots,
+        numeric_times=times,
+        diagnostics=model.diagnostics | told,
+    )
+    return batch._replace(counted=_past_people(of_all, int(task.rng.integers(2**31))))

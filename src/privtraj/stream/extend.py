@@ -34,6 +34,7 @@ from privtraj.privacy.certificate import (
     BATCHES,
     CAUTION,
     CHECKED,
+    COUNTED,
     NEW_PEOPLE,
     STATED,
     Certificate,
@@ -88,16 +89,21 @@ def extended(
     watcher: Watcher | None = None,
 ) -> TrajectoryModel:
     """See `TrajectoryModel.extend`."""
-    recipe = _recipe(model, epsilon, delta, seed)
+    stated, budget = model.certificate, {"epsilon": epsilon, "delta": delta}
+    given = {name: value for name, value in budget.items() if value is not None}
+    recipe = model.recipe  # of models without one, as it must have been
+    if recipe is None:
+        recipe = Recipe(stated.target_epsilon, stated.delta, adjacency=stated.adjacency)
+    recipe = recipe.again(seed=seed, **given)
     _check(model, snapshots, recipe, past)
-    said = model.certificate.declared if declared is None else check_declared(declared)
+    said = stated.declared if declared is None else check_declared(declared)
     days = None if ledger is None else ledger.window_days
     claim: dict[str, Any] = {}
-    if people is not None and ledger is not None and people.tells_apart(model.certificate, ledger):
+    if people is not None and ledger is not None and people.tells_apart(stated, ledger):
         claim = {"most": people.most_batches, "people": people.in_words(days)}
     elif new_people:
         claim = {"most": 1, "people": "stated by the steward, and not checked"}
-    elif days or stated_parallel(model.certificate.public_inputs.get(BATCHES, [])).most != 1:
+    elif days or stated_parallel(stated.public_inputs.get(BATCHES, [])).most != 1:
         claim = {"most": None}
     if claim.get("most") != 1:
         claim["days"] = days
@@ -110,7 +116,8 @@ def extended(
         plan = maker.planned(in_all_time(model, snapshots))
     entry, axis = None, snapshots.axis
     if not (ledger is None and people is None):
-        snapshots, entry = maker._reserved(ledger, snapshots, new_people, people)
+        kind = "late batch" if axis.range[0] < model.knots[-1] else "batch"
+        snapshots, entry = maker._reserved(ledger, snapshots, new_people, people, kind)
     spent, source = Ledger(*maker.budget, plan), noise.source_for(seed)
     joint = snapshots if counts else with_past(model, snapshots, seed)
     guard = joint.guarded(maker.guard_class, spent, source, watcher=watcher)
@@ -126,20 +133,6 @@ def extended(
         except InputError as error:  # the model is paid for: it must not be lost with the note
             warnings.warn(f"the reservation stands, but {error}", stacklevel=3)
     return grown
-
-
-def _recipe(
-    model: TrajectoryModel, epsilon: float | None, delta: float | None, seed: int | None
-) -> Recipe:
-    """That of the model, with another budget if one is given; of models without one, as it must
-    have been."""
-    stated = model.certificate
-    recipe = model.recipe
-    if recipe is None:
-        recipe = Recipe(stated.target_epsilon, stated.delta, adjacency=stated.adjacency)
-    budget = {"epsilon": epsilon, "delta": delta}
-    given = {name: value for name, value in budget.items() if value is not None}
-    return recipe.again(seed=seed, **given)
 
 
 def _check(model: TrajectoryModel, snapshots: Snapshots, recipe: Recipe, past: str) -> None:
@@ -250,6 +243,9 @@ def _certificate(
     windows = len(made.diagnostics["people_per_time"])
     found = {**before.found, "resolution in time": f"{windows} windows of the last batches"}
     found.pop(CAUTION, None)
+    earlier = ["not kept"] * len(old.get(BATCHES, []))  # in files from before they were
+    earlier = earlier or [f"{sum(model.diagnostics.get('people_per_time') or []):.0f}"]
+    found[COUNTED] = f"{before.found.get(COUNTED, ', '.join(earlier))}, {made.people:.0f}"
     people = float(sum(made.diagnostics["people_per_time"])) or None
     for warning in weaknesses(0.0, paid.delta, people)[:1]:
         found[CAUTION] = warning

@@ -2,11 +2,11 @@
 
 Batches of different people compose in parallel (`privacy.accounting`): everybody pays for one
 branch. Here it is checked that they are different. Identifiers are compared as the table's own
-check compares them (`data.records.identities`, as written, trimmed or folded); numbers, and texts
-that read alike, are one person. Of each the file has 16 bytes of blake2b under the steward's secret
-key: without the key nobody can test who is in it, and two of 10^8 people are taken for one with a
-chance of 10^-23. File, key and what is counted of returning people stay in the house: no number of
-them is in a model, a certificate or a report.
+check compares them (`data.records.identities`, as written, trimmed or folded; a number is one
+person however it is written, `columns.cells.identifier`). Of each the file has 16 bytes of blake2b
+under the steward's secret key: without the key nobody can test who is in it, and two of 10^8 people
+are taken for one with a chance of 10^-23. File, key and what is counted of returning people stay in
+the house: no number of them is in a model, a certificate or a report.
 
 What becomes of people who return is the steward's choice.
 
@@ -83,7 +83,7 @@ RETURNING = ("refuse", "skip", "pay")
 MOST_BATCHES = 20
 """Of a person who returns: far more would take long to compute; windows alone need no number."""
 BY_HASHES = "by keyed hashes of identifiers"
-_FORMAT = "1"
+_FORMAT = "2"  # 1 told the number 7 from 007
 _WAIT = 600.0  # seconds for another process that writes
 _TABLES = """
 PRAGMA synchronous = EXTRA;
@@ -266,10 +266,12 @@ class People:
         db.executemany("DELETE FROM now WHERE hash = ?", [(one,) for one in gone])
         (returned,) = db.execute(f"SELECT COUNT(DISTINCT hash) {_BEFORE}", [own]).fetchone()
         some = f"{returned} of {total} people are in an earlier batch"
-        self.seen = f"{some} (for your eyes only)" if returned else ""
+        stays = "what was released of them stays as it is, corrected or not"
+        self.seen = f"{some} (for your eyes only): {stays}" if returned else ""
         if returned and self.returning == "refuse":
             raise InputError(
-                f"{some} of '{self.path}': remove their records, or leave them out with ",
+                f"{some} of '{self.path}', and {stays}: remove their records, or leave them out "
+                "with ",
                 Arg("returning", "skip"),
                 ", or pay for each with ",
                 Arg("returning", "pay"),
@@ -315,7 +317,7 @@ class People:
             db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", [name, value])
         had = dict(db.execute("SELECT * FROM about"))
         if had["format"] != _FORMAT:
-            raise InputError(f"'{self.path}' was made by a later version of privtraj: use that")
+            raise InputError(f"'{self.path}' was made by another version of privtraj: use that")
         if had["key"] != check:
             raise InputError(f"'{self.path}' was made with another key: give that one")
         if had["compared"] != compared:

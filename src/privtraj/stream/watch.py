@@ -8,7 +8,7 @@ each of which changes nothing where it was done before a kill, a full disk or a 
     1. note the batch and the id of its reservation     (in the state file, replaced whole)
     2. reserve under that id, and note who is in        (once: `LedgerFile.reserve`, `People`)
     3. fit, or extend the model of batch k - 1          (in memory: nobody sees it)
-    4. note what was spent; write the model             (into a hidden folder, whole)
+    4. note what was spent and its hash; then write it  (into a hidden folder, whole)
     5. settle in the ledger, with the hash of the model
     6. write certificate and report; rename the folder  (released)
 
@@ -17,7 +17,9 @@ to what was asked for, and its state goes when that is done.
 
 Killed before 4 is done, no answer of the fit was seen by anybody, and a restart fits again for the
 same reservation: only one result of it is ever released, so the batch costs its epsilon once. After
-4 the model on the disk is the only one there will be. Nothing follows from a clock: batches have
+4 the model on the disk is the only one there will be. Whatever is on the disk of a model has an id
+in the ledger, and the state file names it by its hash beside that id before its first byte is
+written; the ledger names it before it is released. Nothing follows from a clock: batches have
 numbers, and pauses are measured by one that nobody sets. A lock that the system gives back when its
 process ends keeps a second copy out.
 """
@@ -69,7 +71,7 @@ class _Batch(LedgerFile):
         return super().reserve(*claim, **{**how, "entry": self.new_entry()})
 
     def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:
-        self._note(entry=entry_id, spent=spent_epsilon)
+        self._note(entry=entry_id, spent=spent_epsilon, model=model)
 
 
 class Stream:
@@ -167,6 +169,8 @@ class Stream:
             model.save(file)
             flush_folder(file.parent)
         model, (done,) = load(file), self.batches()[batch["number"] - 1 :]
+        if done.get("model") != model.sha256:
+            raise InputError(_LOST.format(batch["name"]))
         if self._known()[done["entry"]] is None:
             spent = {"spent_epsilon": done["spent"], "model": model.sha256}
             self.ledger.settle(done["entry"], **spent)
