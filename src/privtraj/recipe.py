@@ -424,7 +424,10 @@ class Recipe:
 
         if not self.can_be_written:
             raise InputError("a recipe with a function of yours cannot be written down")
-        values = {name: x for name, x in vars(self).items() if x is not None or name not in LATER}
+        values = dict(vars(self))
+        for later in LATER:
+            if values[later] is None:
+                del values[later]
         if isinstance(self.growth, Mapping):
             values = {**values, "growth": Growth.declared(self.growth)}
         return dict(zip(values, map(_plain, values.values()), strict=True))

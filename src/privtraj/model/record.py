@@ -433,11 +433,14 @@ def _write_motion(record: Record) -> Any:
     plain = not record.curves and record.constraints == NONE and record.growth is None
     if plain and record.reference == Brownian(record.diffusivity):
         return None
-    constraints = vars(record.constraints).items()
+    constraints = dict(vars(record.constraints))
+    for later in LATER:
+        if not constraints.get(later, True):
+            del constraints[later]
     return {
         "curves": record.curves,
         "reference": record.reference.to_dict(),
-        "constraints": {name: x for name, x in constraints if x or name not in LATER},
+        "constraints": constraints,
         "growth": None if record.growth is None else record.growth.to_dict(),
     }
 
