@@ -98,6 +98,12 @@ def test_dates_have_years_and_months():
     asked = asking.Columns(model)
     assert asked.asked("mean y by year").keys[0].labels == ("2022", "2023")
     assert asked.asked("count by month").keys[0].labels[::12] == ("2022-01", "2023-01")
+    assert asked.asked("count by 2 periods").keys[0].labels[0] == "2022-01-01..2023-01-01"
+    assert asked.asked("count by 6 parts of y").keys[0].labels[:2] == ("0..0.333", "0.333..0.667")
+    asked.low, asked.high = 0.0, 3600.0  # of one hour, days tell nothing apart
+    assert (
+        asked.asked("count by 2 periods").keys[0].labels[1] == "1970-01-01T00:30..1970-01-01T01:00"
+    )
     answer = model.ask("trend y")
     assert answer.unit == "per year"
     assert answer.rows[0]["low"] < 0.5 < answer.rows[0]["high"]

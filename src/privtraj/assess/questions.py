@@ -205,5 +205,12 @@ def _cut(axis: int, edges: Floats) -> Callable[[Floats], Ints]:
 
 
 def _spans(edges: Floats, dates: bool) -> tuple[str, ...]:
-    at = [str(one)[:10] if dates else f"{one:.6g}" for one in as_user_times(edges, dates)]
+    """With as much of a date, or as many digits, as tell the edges well apart."""
+    if dates:
+        whole = [str(one) for one in as_user_times(edges, True)]
+        day, minute, second = ([one[:size] for one in whole] for size in (10, 16, 19))
+        at = next((some for some in (day, minute) if len(set(some)) == len(whole)), second)
+    else:
+        digits = 2 - math.floor(math.log10(edges[1] - edges[0]))
+        at = [f"{round(one, digits):.15g}" for one in edges.tolist()]
     return tuple(f"{a}..{b}" for a, b in pairwise(at))
