@@ -187,7 +187,7 @@ class Uniform(Baseline):
         return None
 
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
-        shape = (guard.n_times, self.points, guard.shape.n_features)
+        shape = (guard.n_times, self.points, guard.n_features)
         return of_equal_weight(task.rng.uniform(size=shape), np.full(guard.n_times, 12**-0.5))
 
 
@@ -284,11 +284,11 @@ class ThresholdedHistogram(Counted):
 
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         epsilon = self._left(guard)
-        side = self.cells or grid(float(np.median(people)), guard.shape.n_features, epsilon)
+        side = self.cells or grid(float(np.median(people)), guard.n_features, epsilon)
         counts = guard.ask(Release(CellCounts(side), Laplace(epsilon), CELLS))
         threshold = math.log(counts.shape[1]) / epsilon
         kept = np.where(counts > threshold, counts, 0).astype(np.float64)
-        return in_cells(occupied(kept, side, guard.shape.n_features), side, self.points, task.rng)
+        return in_cells(occupied(kept, side, guard.n_features), side, self.points, task.rng)
 
 
 def grid(people: float, dimensions: int, epsilon: float) -> int:
@@ -362,7 +362,7 @@ class NonPrivate(Baseline):
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
         guard.ledger.spend(task.plan.releases[0].event)
         clouds, rng = unguarded(task.public), task.rng  # type: ignore[arg-type]
-        when, times, d = task.public.axis.times, len(clouds), guard.shape.n_features
+        when, times, d = task.public.axis.times, len(clouds), guard.n_features
         most = max(1, *map(len, clouds))
         # people of a time have equal weights; a time without any has one in the middle
         centres, parts = np.full((times, most, d), 0.5), np.zeros((times, most))

@@ -89,7 +89,7 @@ class PrivateMeasure(Counted):
         return planned
 
     def made(self, guard: Guard, task: Task, people: Floats) -> Marginals:
-        budget, d = self._left(guard), guard.shape.n_features
+        budget, d = self._left(guard), guard.n_features
         levels = depth(float(np.median(people)), d, budget)
         while levels > 1 and level_budgets(budget, levels, d)[0] < noise.EPSILON_RANGE[0]:
             levels -= 1

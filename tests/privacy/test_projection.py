@@ -77,7 +77,7 @@ def test_a_record_more_moves_one_count_of_a_projected_guard_by_one(snapshots_of,
         some = [np.concatenate([clouds[0], np.full((more, 4), 0.9)]), clouds[1]]
         guard = snapshots_of(some, 4).guarded(Guard, Ledger(60.0, 1e-3), silent())
         part = guard.projected(project)
-        assert part.shape.n_features == 2
+        assert part.n_features == 2
         assert not part.shape.axes.mixed
         assert part.shape.person == guard.shape.person
         counts.append(part.ask(Release(CellCounts(5), Laplace(1.0), "cells")))

@@ -188,7 +188,9 @@ def completed(
     from scipy.ndimage import distance_transform_edt
 
     total, places, missed = 0.0, [], np.full(len(people), np.nan)
-    taken = [np.zeros_like(level.counts) for level in levels]  # how often a count is in the total
+    taken = []  # how often a count is in the total
+    for level in levels:
+        taken.append(np.zeros_like(level.counts))
     for t, k in enumerate(best):
         held, (counts, cells, average) = grids[k][t], levels[k]
         found, least = float(held.sum()), 1.5

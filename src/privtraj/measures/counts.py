@@ -128,8 +128,7 @@ class Counts(Numbers):
     def measured(self, view: View, people: Floats, task: Task) -> Measured:
         """What the main release may spend is fixed by the budget alone; only how it is spent
         follows from the released number of people."""
-        guard, recipe, plot = view.guard, task.recipe, task.public.plot
-        d = guard.shape.n_features
+        guard, recipe, plot, d = view.guard, task.recipe, task.public.plot, view.guard.n_features
         survey = planned_event(task.plan, SURVEY)
         choice = view.windows.choice
         if survey is not None:
@@ -218,7 +217,7 @@ def surveyed_area(
 
     plot: the public domain; cells outside it are left out.
     """
-    d = guard.shape.n_features
+    d = guard.n_features
     side = SURVEY_SIDES.get(d, SURVEY_SIDES_BEYOND)
     counts = guard.ask(Release(CellCounts(side), Laplace(event.epsilon), event.what))
     cells = counts.shape[1]

@@ -98,7 +98,7 @@ class Gradients(Numbers):
         gaps = np.diff(view.windows.centres)
         gradients = self.gradients(view.guard, people, settings, task.rng)
         marginals = descend(
-            gradients, settings, view.guard.shape.n_features, task.rng, gaps, task.progress
+            gradients, settings, view.guard.n_features, task.rng, gaps, task.progress
         )
         return Measured(marginals, settings.worth, settings.steps)
 
@@ -106,7 +106,7 @@ class Gradients(Numbers):
         """For people (K,) and all that is left but for what comes later."""
         mu = left(guard, calibrate_gaussian, planned_event(task.plan, PERSISTENCE))
         steps = self.steps(task.recipe)
-        return gradient_settings(people, guard.shape.n_features, mu, steps, task.recipe)
+        return gradient_settings(people, guard.n_features, mu, steps, task.recipe)
 
     def gradients(
         self, guard: Guard, people: Floats, settings: GradientSettings, rng: np.random.Generator

@@ -267,9 +267,9 @@ class Numbers(Measure):
             sums = {name: planned_event(task.plan, name) for name in SHARES}
             spectrum = Spectrum.of(measured_spread(guard, sums))
             subspace = spectrum.chosen(recipe.subspace)
-            if subspace is not None or guard.shape.n_features > MOST_LOOKED:
+            if subspace is not None or guard.n_features > MOST_LOOKED:
                 looking = guard.projected(spectrum.looked_along)
-        features = guard.shape.n_features if subspace is None else subspace.projection.rank
+        features = guard.n_features if subspace is None else subspace.projection.rank
         if recipe.windows == "bins":
             windows = Resolution(axis.times, True, np.arange(len(axis.times)))
         else:  # as many as somebody set, or as suit how people move

@@ -95,12 +95,12 @@ def measured_persistence(
     times: (T,) of the marginals, in data units.  listed: whether people are at these times alone.
     """
     length, edges = times[-1] - times[0], lag_edges()
-    each = (event.weight or 1) // guard.shape.n_features
+    each = (event.weight or 1) // guard.n_features
     some = np.linspace(0, len(times) - 1, min(len(times), _MOST_CUT)).round().astype(int)
     cuts = thresholds(*(of[some] for of in marginals[:3]))
     question = LagTable(times[some], cuts, edges[1:-1] * length, each)
     noisy = guard.ask(Release(question, Laplace(event.epsilon), event.what))
-    counts = noisy.reshape(len(edges) - 1, guard.shape.n_features, KINDS) / each
+    counts = noisy.reshape(len(edges) - 1, guard.n_features, KINDS) / each
     moments = unit_time(times, times) if listed else None
     return fit_persistence(counts, event.noise_variance / each**2, edges, moments)
 

@@ -136,7 +136,7 @@ def measured_spread(guard: Guard, events: Mapping[str, GaussianSum]) -> Spread:
     from privtraj.privacy.sums import ClippedSums
 
     everybody = guard.in_slabs(Slabs.between(np.empty(0)))
-    d, noise = guard.shape.n_features, {name: one.noise_multiplier for name, one in events.items()}
+    d, noise = guard.n_features, {name: one.noise_multiplier for name, one in events.items()}
 
     def total(name: str, statistic: Any, clip: float, *numbers: Any) -> Floats:
         parameters = tuple(np.asarray(number, np.float32)[None] for number in numbers)

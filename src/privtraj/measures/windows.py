@@ -257,10 +257,10 @@ def look_at_motion(
     if listed:  # people of bins with one and two times by turns would seem to go to and fro
         count = -(-len(moments) // -(-len(moments) // LOOK_BINS))
     bins = even_windows(len(moments), count)
-    side = LOOK_SIDES.get(guard.shape.n_features, 2)
+    side = LOOK_SIDES.get(guard.n_features, 2)
     release = Release(CellCounts(side), Laplace(event.epsilon), event.what)
     counts = guard.in_slabs(Resolution(moments, listed, bins)).ask(release)
-    look = looked(counts, side, guard.shape.n_features, laplace_variance(event.epsilon))
+    look = looked(counts, side, guard.n_features, laplace_variance(event.epsilon))
     if listed:  # the last bins may have a time less
         times = np.bincount(bins)
         look = look._replace(values=look.values * times.mean() / times)

@@ -58,13 +58,13 @@ class SampledGradients(Gradients):
         z = left(guard, partial(calibrate_noise, steps=steps, rate=self.rate), later)
         # as much noise, against the sum over everybody, as full steps of this mu would have
         mu = self.rate * math.sqrt(steps) / z
-        settings = gradient_settings(people, guard.shape.n_features, mu, steps, task.recipe)
+        settings = gradient_settings(people, guard.n_features, mu, steps, task.recipe)
         return replace(settings, noise_multiplier=z)
 
     def gradients(
         self, guard: Guard, people: Floats, settings: GradientSettings, rng: np.random.Generator
     ) -> PrivateGradients:
-        z, width = settings.noise_multiplier, settings.particles * (guard.shape.n_features + 1) + 1
+        z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1
         sampled = guard.at_rate(self.rate)
         paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
         return PrivateGradients(paid.ask, self.rate * people, z, rng)

@@ -363,7 +363,7 @@ class PaperSynthesizer:
             outer = every[[0, -1]]
             ends = self.times.ends.particles(guard.at_times(outer), people[outer], self.m, rng)
             pool = every[1:-1]
-        width = self.m * guard.shape.n_features
+        width = self.m * guard.n_features
         sampled = guard.at_times(pool).at_rate(phase.rho)
         drawn, theirs = sampled.choose_times(self.times.n, width, phase.tau, STEP, phase.iterations)
         inner = pool[drawn]
@@ -386,7 +386,7 @@ class PaperSynthesizer:
         guard = part.guard
         if phase.rho < 1 and self.times is None:
             sampled = guard.at_rate(phase.rho)
-            event = sampled.sum_event(self.m * guard.shape.n_features, phase.tau, STEP)
+            event = sampled.sum_event(self.m * guard.n_features, phase.tau, STEP)
             guard = guard.reserve(event, phase.iterations)
         batch = Batch(self.C / self.side, phase.tau, phase.rho)
         gradients = BatchGradients(guard, part.people, weight, batch, part.ends, watch)

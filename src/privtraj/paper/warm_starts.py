@@ -56,7 +56,7 @@ def private_means(guard: Guard, people: ArrayLike, noise_multiplier: float) -> F
     Sensitivity: |y - 1/2| <= sqrt(d) / 2. The noise on a mean has standard deviation
     z sqrt(d) / (2 people) per coordinate; what it carries out of the cube is put back on its side.
     """
-    total, d = _released(guard, people), guard.shape.n_features
+    total, d = _released(guard, people), guard.n_features
     middle = np.full((guard.n_times, d), 0.5)
     question = ClippedSums(offsets, np.float32(middle), np.full(guard.n_times, math.sqrt(d) / 2))
     sums = guard.ask(Release(question, Gaussian(noise_multiplier), MEANS))
@@ -79,8 +79,8 @@ def private_medians(guard: Guard, people: ArrayLike, noise_multiplier: float, st
     beforehand. The answer is the average over the last third of the steps. Ten steps are enough.
     """
     total = _released(guard, people, steps)
-    theta = np.full((guard.n_times, guard.shape.n_features), 0.5)
-    eta = np.full(guard.n_times, math.sqrt(guard.shape.n_features) / 4)
+    theta = np.full((guard.n_times, guard.n_features), 0.5)
+    eta = np.full(guard.n_times, math.sqrt(guard.n_features) / 4)
     clip, before, path = np.ones(guard.n_times), np.zeros_like(theta), []
     for _ in range(steps):
         question = ClippedSums(directions, np.float32(theta), clip)
@@ -141,7 +141,7 @@ def private_clusters(
     spread are averages over that last third. Eight steps are enough for a few clusters, twelve for
     six or more.
     """
-    total, times, d = _released(guard, people, min(steps, k)), guard.n_times, guard.shape.n_features
+    total, times, d = _released(guard, people, min(steps, k)), guard.n_times, guard.n_features
     farthest = math.sqrt(d) / 2
     centres = np.tile(0.5 + FIRST_CENTRES * _even_offsets(k, d), (times, 1, 1))
     radius, clip = np.full(times, farthest * k ** (-1 / d)), np.full(times, CLUSTER_CLIP)

@@ -512,6 +512,11 @@ class Guard:
         return gaussian_event(noise_multiplier, what, draws, shape.person, shape.rate)
 
     @property
+    def n_features(self) -> int:
+        """d."""
+        return self.shape.n_features
+
+    @property
     def n_times(self) -> int:
         """K, how many windows of time an answer has: the declared bins, unless others were cut."""
         return self.shape.windows.count
