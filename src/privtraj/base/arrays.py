@@ -63,8 +63,8 @@ def along_z_curve(places: Ints) -> Ints:
 def along_main_axis(particles: Floats) -> Ints:
     """Order (T, m) of the particles (T, m, d) of each time along their cloud's main axis."""
     centred = particles - particles.mean(axis=1, keepdims=True)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:, 0]
-    return np.argsort(np.einsum("tmd,td->tm", centred, axes), axis=1)
+    axes = np.linalg.eigh(centred.swapaxes(1, 2) @ centred)[1][..., -1:]
+    return np.argsort((centred @ axes)[..., 0], axis=1)
 
 
 def with_constant_shares(
