@@ -76,7 +76,7 @@ def one_stand_in(monkeypatch, tmp_path):
 @pytest.mark.thorough
 def test_more_budget_and_more_people_are_worth_more(few, many):
     for forecast in (few, many):
-        assert forecast.epsilons.tolist() == [0.125, 1.0, 8.0]
+        np.testing.assert_allclose(forecast.epsilons, 2.0 ** np.array([-3, -1.5, 0, 1.5, 3]))
         # where both reach the most that can be told, chance decides
         assert (np.diff(forecast.worth) >= -0.02 * forecast.worth[:-1]).all()
         assert forecast.worth[-1] > forecast.worth[0]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.assess.common import STAND_INS, Estimate, kept
+from privtraj.assess.common import LEAST_WORTH, STAND_INS, Estimate, kept
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, about, aligned, is_whole, short
 from privtraj.columns.declared import declared_columns
@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
 # Set by hand.
 SEED = 1
-STEPS = (-3, -1.5, 0, 1.5, 3)  # powers of two of epsilon: each takes a fit of every stand-in
+STEPS = (-3, 0, 3)  # powers of two of epsilon: each takes a fit of every stand-in
 SCORED_TIMES = 3  # at which a fit is compared with the truth: each takes an optimal transport
 READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are at any time
 # Set by hand: what is said of how many people per time.
@@ -509,16 +509,23 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     """The forecast, by fits to all stand-ins over epsilon."""
     from privtraj.assess.simulate import fewer
 
-    wanted = [question.recipe.epsilon * 2.0**step for step in STEPS]
-    epsilons = np.array([e for e in wanted if SMALLEST_EPSILON <= e <= LARGEST_EPSILON])
-    total = len(STAND_INS) * len(epsilons) + 1
+    wanted = question.recipe.epsilon * 2.0 ** np.array(STEPS)
+    fitted = np.unique(np.clip(wanted, SMALLEST_EPSILON, LARGEST_EPSILON))
+    total = len(STAND_INS) * len(fitted) + 1
     done = progress or (lambda fits, total: None)
     done(0, total)
-    worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
+    worths, settings = worth_over(question, fitted, lambda fits: done(fits, total))
     done(total, total)
+    # between two of them, logarithms of worth are about straight over those of epsilon
+    epsilons = np.sort(np.append(fitted, np.sqrt(fitted[1:] * fitted[:-1])))
+    logs = [
+        np.interp(np.log(epsilons), np.log(fitted), x)
+        for x in np.log(np.maximum(worths, LEAST_WORTH))
+    ]
+    curve = tuple(map(Estimate.of, np.exp(np.transpose(logs))))
     size = question.people, question.records_per_person
     people = fewer(question.recipe, question.measure, *size)[1]
-    return Forecast(question, epsilons, tuple(map(Estimate.of, worths.T)), settings, people)
+    return Forecast(question, epsilons, curve, settings, people)
 
 
 def worth_over(

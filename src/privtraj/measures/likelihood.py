@@ -12,7 +12,7 @@ the particles; the mean of s is zero exactly when sigma is the maximum-likelihoo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +77,7 @@ def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
     return jnp.concatenate([u.reshape(len(points), -1), q, s[:, None]], axis=-1)
 
 
-def moments(sums: jax.Array, people: jax.Array, mixture: Mixture) -> Moments:
+def moments(sums: Any, people: Any, mixture: Mixture) -> Moments:
     """Read summed person vectors (T, m d + m + 1) as means over `people` (T,)."""
     times, m, d = mixture.particles.shape
     mean = sums / people[:, None]

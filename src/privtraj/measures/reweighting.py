@@ -182,10 +182,9 @@ def _summed(
         of_groups = s.reshape(groups, size).mean(axis=1, keepdims=True)
         vectors = jnp.concatenate([pulled, mass * held, of_groups], axis=1)
         centre = vectors.mean(axis=0)  # weights sum to 1: subtracted on both sides, for float32
-        squares = product((a**2).T, powers) / len(flat)
-        own, first, second = jnp.split(squares, [1, 1 + d], axis=1)
-        squares = [(second + x * (x * own - 2 * first)).ravel(), mass**2 * own[:, 0]]
-        squares = jnp.append(jnp.concatenate(squares), jnp.mean(s**2))
+        own, first, second = jnp.split(product((a**2).T, powers) / len(flat), [1, 1 + d], axis=1)
+        apart = (second + x * (x * own - 2 * first)).ravel()
+        squares = jnp.concatenate([apart, mass**2 * own[:, 0], jnp.mean(s**2)[None]])
         variance = jnp.maximum(squares - centre**2, 0.0)
         std = jnp.sqrt(release.noise**2 + variance / people)
         scaled, told = (vectors - centre) / std, (release.sums / people - centre) / std
