@@ -427,5 +427,5 @@ def test_the_command_takes_columns_and_configurations(capsys, tmp_path):
     )
     assert cli.main(["plan", "--people", "6000", "--config", str(config), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["numbers"], told["categories"], told["privacy_spent"]) == (1, 1, 0)
+    assert (len(told["columns"]), len(told["kept"]), told["privacy_spent"]) == (2, 1, 0)
     assert told["question"]["epsilon"] == 0.5
