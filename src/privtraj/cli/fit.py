@@ -122,7 +122,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
     measure = synthesizer.checked_for(snapshots)
     if not args.yes:
-        refuse_wrong(shared.looked(vars(args), ranges_only=True))
+        refuse_wrong(shared.looked(vars(args), snapshots.range_counts))
     if measure.sums_every_step and not args.quiet:
         import jax
 
@@ -131,7 +131,7 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     show = console.progress("fitting")
     known = {"new_people": args.new_people, "declared": declared_of(args), "progress": show}
     make = partial(synthesizer.fit, snapshots, **known)
-    model, values = _saved(args, console, snapshots._digest.hex(), make)
+    model, values = _saved(args, console, lambda: snapshots._digest.hex(), make)
     values |= {name: getattr(model, name) for name in ("settings", "diagnostics")}
     values["warnings"] = model.certificate.warnings
     if args.write_config is not None:
@@ -142,10 +142,13 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
 
 
 def _saved(
-    args: argparse.Namespace, console: Console, content: str, make: Callable[..., TrajectoryModel]
+    args: argparse.Namespace,
+    console: Console,
+    content: Callable[[], str],
+    make: Callable[..., TrajectoryModel],
 ) -> tuple[TrajectoryModel, dict[str, Any]]:
-    """The model that make(ledger=, people=) gives for records of this content, saved with its
-    certificate; and what to say about it. With a ledger, what a kill has left is finished."""
+    """The model of make(ledger=, people=), saved with its certificate, and what to say about
+    it. With a ledger, which knows records by content(), what a kill left is finished."""
     ledger, people = args.opened
     if ledger is None:
         model = make()
@@ -155,7 +158,7 @@ def _saved(
 
         console.remains = ", but what was reserved in the ledger counts: the same command goes on"
         once = Once(args.out, ledger)
-        model = once.write(content, args.force, lambda file: make(ledger=file, people=people))
+        model = once.write(content(), args.force, lambda file: make(ledger=file, people=people))
     if people is not None and people.seen:
         console.note(people.seen)
     values = {"model": console.wrote(args.out), "certificate": model.certificate.to_dict()}
@@ -232,8 +235,12 @@ def extend(args: argparse.Namespace, console: Console) -> None:
     snapshots = snapshots_of(model, args.data, **when, **reading)
     named = ("past", "new_people", "epsilon", "delta", "seed")
     how = {name: getattr(args, name) for name in named} | {"declared": declared_of(args) or None}
-    content = f"{snapshots._digest.hex()} after {model.sha256}"
-    grown, values = _saved(args, console, content, partial(model.extend, snapshots, **how))
+    grown, values = _saved(
+        args,
+        console,
+        lambda: f"{snapshots._digest.hex()} after {model.sha256}",
+        partial(model.extend, snapshots, **how),
+    )
     console.result({"command": "extend", **values}, _written(args, console, grown))
 
 

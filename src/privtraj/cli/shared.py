@@ -23,6 +23,7 @@ from privtraj.recipe import Option
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
     from privtraj.columns.kinds import Column
+    from privtraj.data.records import RangeCounts
     from privtraj.model.model import TrajectoryModel
 
 TABLES = formats.suffixes(formats.PATHS)
@@ -159,11 +160,11 @@ def table(chosen: Mapping[str, Any], reads: Callable[..., Any]) -> dict[str, Any
     return {**arguments(reads, chosen), **declared(chosen), "bins": bins}
 
 
-def looked(chosen: Mapping[str, Any], ranges_only: bool = False) -> TableCheck:
-    """The steward's own look at the records."""
+def looked(chosen: Mapping[str, Any], counted: RangeCounts | None = None) -> TableCheck:
+    """The steward's own look at the records, or at what a fit has counted."""
     from privtraj.assess.look import check
 
-    return check(chosen["data"], **table(chosen, check), ranges_only=ranges_only)
+    return check(chosen["data"], **table(chosen, check), counted=counted)
 
 
 def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:

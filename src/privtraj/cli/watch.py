@@ -185,7 +185,7 @@ def _taken(
         if isinstance(source, Path) and content_of(source) != content:
             raise InputError(f"'{source}' changes while it is read: move it there when it is whole")
         if not args.yes:
-            fit.refuse_wrong(shared.looked(chosen, ranges_only=True))
+            fit.refuse_wrong(shared.looked(chosen, snapshots.range_counts))
         people, said = fit.people_of(args), fit.declared_of(args)
         how: dict[str, Any] = {"ledger": ledger, "people": people, "new_people": args.new_people}
         if earlier is None:
