@@ -11,11 +11,9 @@ only, because `privtraj --help` reads it.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass, field, fields, replace
-from types import MappingProxyType
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from privtraj.base.errors import Arg, InputError, either, is_number, is_whole, short
@@ -27,10 +25,6 @@ if TYPE_CHECKING:  # heavy, and not needed by the command line before a recipe i
 PublicCounts = Sequence[float] | None
 """Records in each time bin, in order, if these numbers are public knowledge."""
 
-RENAMED = {"marginals": "tables"}
-"""Words for a measure before version 0.3."""
-OLD_NAMES = {"pull": "time_coupling", "slabs": "windows"}
-"""What settings were called before versions 0.2 and 0.3."""
 LATER = ("ageing", "constant", "zone")
 """Settings that a file has only where they are chosen: earlier files are as they were, to a bit."""
 SMALLEST_EPSILON = 5e-3
@@ -47,8 +41,10 @@ class Kind:
     """What values a choice takes.
 
     must: in words.  words: that a value may be.  numbers: which numbers it may be, from low to
-    high.  Where there are neither, `plain` decides.  typed: what argparse is to know of it.
+    high.  Where there are neither, `plain` decides.
     plain: makes a value of what a file has, or raises a ValueError.
+    shape: what the command line has of it, as argparse takes it.  typed: makes what a file would
+    have of the words that are typed.
     """
 
     must: str
@@ -56,8 +52,9 @@ class Kind:
     numbers: Callable[[Any], bool] | None = None
     low: float = -math.inf
     high: float = math.inf
-    typed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     plain: Callable[[Any], Any] = lambda value: value
+    shape: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    typed: Callable[[Any], Any] = lambda value: value
 
     def fits(self, value: Any) -> bool:
         """Whether a value is one."""
@@ -84,32 +81,21 @@ def whole(least: int, most: float = 10**9, *words: str) -> Kind:
     must = either([*(f"'{word}'" for word in words), f"a whole number {limits}"])
 
     def typed(text: str) -> str | int:
-        try:
-            value = text if text in words else int(text)
-            need(kind.fits(value))
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"must be {must}") from None
-        return value
+        return text if text in words else int(text)
 
-    kind = Kind(must, words, is_whole, least, most, {"type": typed, "metavar": "N"})
-    return kind
+    return Kind(must, words, is_whole, least, most, shape={"metavar": "N"}, typed=typed)
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Kind:
     """Numbers in a range."""
     must = "a number" if high == math.inf else f"between {low:g} and {high:g}"
-    return Kind(must, (), is_number, low, high, {"type": _typed_number, "metavar": "X"}, finite)
+    return Kind(must, (), is_number, low, high, finite, {"metavar": "X"})
 
 
-def one_of(*words: str, renamed: Mapping[str, str] = MappingProxyType({})) -> Kind:
-    """One of these words.  renamed: old words for some of them, which are still understood."""
-    must = either([f"'{word}'" for word in words])
-
-    def plain(value: Any) -> Any:
-        return renamed.get(value, value) if isinstance(value, str) else value
-
-    typed = {"choices": words, **({"type": plain} if renamed else {})}
-    return Kind(must, words, typed=typed, plain=plain)
+def one_of(*words: str) -> Kind:
+    """One of these words."""
+    must, shape = either([f"'{word}'" for word in words]), {"metavar": f"{{{','.join(words)}}}"}
+    return Kind(must, words, shape=shape)
 
 
 def finite(value: Any) -> float:
@@ -121,14 +107,6 @@ def finite(value: Any) -> float:
         raise ValueError from None
     need(math.isfinite(made))
     return made
-
-
-def _typed_number(text: str) -> float:
-    """A number on the command line."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not '{text}'") from None
 
 
 def text(value: Any) -> str:
@@ -160,21 +138,20 @@ def _number_or_text(value: Any) -> float | str:
 # fmt: off
 NUMBER = number()
 TEXT = Kind("text, in quotes", plain=text)
-NAMES = Kind("a list of names, in quotes", typed={"nargs": "+", "metavar": "COL"},
-             plain=several(TEXT))
+NAMES = Kind("a list of names, in quotes", plain=several(TEXT),
+             shape={"nargs": "+", "metavar": "COL"})
 BOOLEAN = Kind("true or false", (), lambda value: isinstance(value, bool),
-               typed={"action": "store_true"})
+               shape={"action": "store_true"})
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin",
-              plain=several(number(0.0), least=2),
-              typed={**NUMBER.typed, "nargs": "+", "metavar": "N"})
+              plain=several(number(0.0), least=2), shape={"nargs": "+", "metavar": "N"})
 GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
               plain=_number_or_text)
 STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]',
              plain=several(TEXT, NUMBER),
-             typed={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
+             shape={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 VALUES = Kind('a list of columns with what they have, such as [["site", "A"]]',
               plain=several(TEXT, Kind("a value")),
-              typed={"nargs": 2, "action": "append", "metavar": ("NAME", "VALUE")})
+              shape={"nargs": 2, "action": "append", "metavar": ("NAME", "VALUE")})
 # fmt: on
 
 
@@ -184,9 +161,11 @@ class Option:
 
     more: sentences that a configuration adds.  default: what holds where it is not given.
     otherwise: that in words, where it is not known beforehand.  example: shown by a configuration
-    where there is no default.  needed: why a command cannot do without it.
+    where there is no default.  needed: why a command cannot do without it.  unless: other choices,
+    of which one will do as well.  beside: choices without which it means nothing.
     each: what the command line calls one of several that a configuration has in one place.
     placed: whether the command line knows it by its place, without a flag.
+    writes: of a file that is written, how its name may end.
     """
 
     name: str
@@ -197,10 +176,13 @@ class Option:
     otherwise: object = None
     example: Any = None
     needed: str = ""
+    unless: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     metavar: str | None = None
     short: str | None = None
     each: str | None = None
     placed: bool = False
+    writes: tuple[str, ...] = ()
 
     @property
     def flag(self) -> str:
@@ -273,7 +255,6 @@ class Recipe:
     growth: how the number of people changes, by which paths begin late or end early: "released", by
         the private numbers of records over time; a public rate, table {time: size} or function; or
         a `Growth`. None: everybody is there. `TrajectoryModel.with_growth` changes it later.
-    pull, slabs: time_coupling before version 0.2, and windows before 0.3.
     """
 
     # fmt: off
@@ -349,16 +330,6 @@ class Recipe:
         "of records over time (released), or at a public rate per unit of time", metavar="HOW",
         otherwise="everybody is there all the time", example="released")
     # fmt: on
-    pull: InitVar[float | None] = None
-    slabs: InitVar[int | str | None] = None
-
-    def __post_init__(self, pull: float | None, slabs: int | str | None) -> None:
-        for old, value in (("pull", pull), ("slabs", slabs)):
-            name = OLD_NAMES[old]
-            if value is not None and getattr(self, name) == getattr(Recipe, name):
-                object.__setattr__(self, name, value)
-        if isinstance(self.measure, str) and self.measure in RENAMED:
-            object.__setattr__(self, "measure", RENAMED[self.measure])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.chosen().items())})"
@@ -375,7 +346,7 @@ class Recipe:
 
     def again(self, **changes: Any) -> Self:
         """The same recipe with some settings changed: how a fit is made once more."""
-        return replace(self, **by_new_names(changes))
+        return replace(self, **changes)
 
     def check(self) -> None:
         """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
@@ -420,6 +391,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, of JSON, that `from_dict` reads; every setting, defaults too."""
+        from privtraj.base.arrays import plain_json
         from privtraj.motion.growth import Growth
 
         if not self.can_be_written:
@@ -430,7 +402,7 @@ class Recipe:
                 del values[later]
         if isinstance(self.growth, Mapping):
             values = {**values, "growth": Growth.declared(self.growth)}
-        return dict(zip(values, map(_plain, values.values()), strict=True))
+        return plain_json(values)
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
@@ -455,27 +427,9 @@ OPTIONS = {each.name: Option(each.name, **each.metadata["words"]) for each in fi
 """Every setting as a choice: the command line and the configuration are made of these."""
 
 
-def by_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they are called today."""
-    return {OLD_NAMES.get(name, name): value for name, value in settings.items()}
-
-
 def options(group: str) -> tuple[Option, ...]:
     """The settings of one group: "privacy", "motion" or "advanced"."""
     return tuple(OPTIONS[each.name] for each in fields(Recipe) if each.metadata["group"] == group)
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON has it."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if hasattr(value, "tolist"):  # numbers and arrays of numpy
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return [_plain(each) for each in value]
 
 
 def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = None) -> None:

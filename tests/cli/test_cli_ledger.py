@@ -297,7 +297,7 @@ def test_options_of_the_ledger_need_one(options, clinic, tmp_path, capsys):
     words = _words(clinic, tmp_path / "m.privtraj", tmp_path / "x")
     at = words.index("--ledger")
     assert cli.main([*words[:at], *words[at + 2 :], *options]) == 2
-    assert "need --ledger FILE" in _error(capsys)
+    assert "goes with --ledger" in _error(capsys)
     assert _content(tmp_path) == {}
 
 
