@@ -11,7 +11,9 @@ only, because `privtraj --help` reads it.
 
 from __future__ import annotations
 
+import inspect
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -219,42 +221,7 @@ def choice(group: str, default: Any, kind: Kind, about: str, **words: Any) -> An
 class Recipe:
     """Settings of a fit. The constructor only stores them; `check` refuses what cannot be used.
 
-    epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
-    measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
-        time), "tables" (private tables of two columns at a time), or "auto" (`measures.registry`).
-    seed: None for private noise from the operating system; a number makes the run repeatable, for
-        research, and the result NOT PRIVATE.
-    public_counts: people in each time bin, if these numbers are public knowledge; never read from
-        the data. Only with "replace-one", and in which bin a person is, is not protected then.
-    count_share: share of epsilon that the private number of people per bin may cost.
-    particles, steps, cells, bandwidth, time_coupling, diffusivity: set by hand what is otherwise
-        chosen from public and released numbers. steps are those of private gradients; bandwidth is
-        in shares of the box; diffusivity is variance, in squared shares of the box, per time range.
-        time_coupling says how strongly neighbouring times share what they know, 0 for not at all:
-        in units of the default for counts, and 0.1 by default for gradients.
-    windows: the resolution in time: how many windows are measured, with curves through them. "auto"
-        finds the number that suits how people move, from a private look at it; "bins" measures
-        every declared time bin by itself, each record at the nearest.
-    reference: how people move in between: a process of `pt.reference`, its name with settings
-        ("inertia memory=2"), or "auto": smooth paths of least action along a drift that the model
-        itself shows, with the memory of people who have several records; Brownian motion where a
-        diffusivity is set. `TrajectoryModel.with_reference` changes it later.
-    monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
-    ageing: features that are the time plus a constant of the person, such as an age in the unit of
-        the time; with dates, in years.
-    precision: {feature: step} in which people are written, 1 for integers.
-    constant: {column: value} of columns that are the same for everybody, public knowledge; they are
-        not measured, and tables have them.
-    zone: {column: time zone} in which tables have moments; by default that of the column's type.
-    subspace: many numeric features that people hardly fill. "auto", from six numbers on where
-        gradients measure, spends a tenth of the budget on how features vary together; if few
-        directions hold most of the variance, people are measured along these, and the rest is
-        released as variance. A number sets how many directions; "off" spends nothing on it.
-    persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records of numbers, for 15 to 25 % of epsilon; "off" spends nothing on it.
-    growth: how the number of people changes, by which paths begin late or end early: "released", by
-        the private numbers of records over time; a public rate, table {time: size} or function; or
-        a `Growth`. None: everybody is there. `TrajectoryModel.with_growth` changes it later.
+    What each means stands beside it, once for Python, the command line and configurations.
     """
 
     # fmt: off
@@ -270,9 +237,12 @@ class Recipe:
     adjacency: Adjacency = choice("privacy", "add-remove", one_of("add-remove", "replace-one"),
         "what is hidden: whether a person is in the data (add-remove), or what the record says")
     measure: str = choice("privacy", "auto", TEXT,
-        "what the budget buys: counts suit few features, gradients many; auto chooses")
+        "what the budget buys: counts suit few features, gradients many; auto chooses",
+        more="Gradients are private mean-field Langevin dynamics, counts a private histogram per "
+        "time, tables those of two columns at a time.")
     seed: int | None = choice("privacy", None, whole(0, math.inf),
-        "repeatable noise, for research: the result is NOT PRIVATE", example=3)
+        "repeatable noise, for research: the result is NOT PRIVATE", example=3,
+        more="Without one, noise is private and from the operating system.")
     public_counts: PublicCounts = choice("privacy", None, COUNTS,
         "the number of people in each bin, if these are public knowledge; only with replace-one",
         example=[310.0, 305.0, 298.0],
@@ -290,45 +260,56 @@ class Recipe:
     windows: int | Literal["auto", "bins"] = choice("advanced", "auto",
         whole(2, math.inf, "auto", "bins"),
         "windows of time that are measured, with curves through them: how many, or every bin by "
-        "itself (bins)", otherwise="as many as suit how people move")
+        "itself (bins)", otherwise="as many as suit how people move",
+        more="How they move is found by a private look. With bins, each record is at the nearest.")
     subspace: int | Literal["auto", "off"] = choice("advanced", "auto",
         whole(1, math.inf, "auto", "off"),
         "axes along which many numeric features are measured, the rest as variance: how many, or "
-        "never (off)", otherwise="found from six features on")
+        "never (off)", otherwise="found from six features on",
+        more="Where gradients measure, it spends a tenth of the budget on how features vary "
+        "together; if few directions hold most of the variance, people are measured along these.")
     bandwidth: float | None = choice("advanced", None,
         number(SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH),
         "width of a person around a particle, as a share of the box", example=0.05)
     time_coupling: float | None = choice("advanced", None, number(0.0, 10.0),
-        "how strongly neighbouring times share what they know, 0 for not at all", example=0.03)
+        "how strongly neighbouring times share what they know, 0 for not at all", example=0.03,
+        more="In units of the default for counts; for gradients the default is 0.1.")
     diffusivity: float | None = choice("advanced", None, number(1e-9, 100.0),
-        "how much single paths wander, as Brownian motion: variance, in boxes, per range",
+        "how much single paths wander, as Brownian motion: variance, in squared shares of the box, "
+        "per range of time",
         example=0.01)
     reference: Reference | str = choice("motion", "auto", TEXT,
         "how people move in between: auto, brownian, inertia, ornstein-uhlenbeck, drift or "
         "learned, with its settings, as in 'inertia memory=2 share=0.5'", metavar="PROCESS",
-        more="It costs nothing and can be changed later. By itself: smooth paths of least action "
-        "along a drift that the released people show.")
+        more="It costs nothing and can be changed later (`with_reference`). By itself: smooth "
+        "paths of least action along a drift that the released people show, with the memory of "
+        "people who have several records; Brownian motion where a diffusivity is set. In Python, "
+        "a process of `pt.reference` too.")
     monotone: Any = choice("motion", None, NAMES,
-        "features that never fall along a path, from general knowledge", example=["height"])
+        "features that never fall along a path, from general knowledge", example=["height"],
+        more='In Python, {feature: "rising" or "falling"} too.')
     ageing: Any = choice("motion", None, NAMES,
         "features that are the time plus a constant of the person, such as an age in years",
         example=["age"], more="The ages of a population that is renewed stay as they were only "
         "with monotone.")
     precision: Any = choice("motion", None, STEPS,
         "step in which a feature is written, 1 for integers, from general knowledge",
-        example=[["height", 0.1]])
+        example=[["height", 0.1]], more="In Python, {feature: step}.")
     constant: Any = choice("motion", None, VALUES,
         "value of a column that is the same for everybody: not measured, and written beside",
-        example=[["site", "A"]])
+        example=[["site", "A"]], more="In Python, {column: value}.")
     zone: Any = choice("motion", None, VALUES,
         "time zone in which tables have the moments of a column", otherwise="that of its type",
-        example=[["visit", "Europe/Berlin"]])
+        example=[["visit", "Europe/Berlin"]], more="In Python, {column: time zone}.")
     persistence: Literal["auto", "off"] = choice("privacy", "auto", one_of("auto", "off"),
-        "whether to spend on how fast people change, where they may have several records")
+        "whether to spend on how fast people change, where they may have several records",
+        more="How fast features are forgotten takes 15 to 25 % of epsilon.")
     growth: Any = choice("motion", None, GROWTH,
         "a population that changes, so that paths begin late or end early: by the private numbers "
         "of records over time (released), or at a public rate per unit of time", metavar="HOW",
-        otherwise="everybody is there all the time", example="released")
+        otherwise="everybody is there all the time", example="released",
+        more="It can be changed later (`with_growth`). In Python, a table {time: size}, a function "
+        "or a `Growth` too.")
     # fmt: on
 
     def __repr__(self) -> str:
@@ -425,6 +406,11 @@ class Recipe:
 
 OPTIONS = {each.name: Option(each.name, **each.metadata["words"]) for each in fields(Recipe)}
 """Every setting as a choice: the command line and the configuration are made of these."""
+MEANINGS = [
+    textwrap.fill(f"{name}: {option.comment}", 96, subsequent_indent="    ")
+    for name, option in OPTIONS.items()
+]
+Recipe.__doc__ = "\n".join([inspect.getdoc(Recipe) or "", "", *MEANINGS])
 
 
 def options(group: str) -> tuple[Option, ...]:
