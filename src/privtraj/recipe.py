@@ -161,9 +161,9 @@ VALUES = Kind('a list of columns with what they have, such as [["site", "A"]]',
 class Option:
     """One choice: its name, what it may be, and what it means, in a few words.
 
-    more: sentences that a configuration adds.  default: what holds where it is not given.
-    otherwise: that in words, where it is not known beforehand.  example: shown by a configuration
-    where there is no default.  needed: why a command cannot do without it.  unless: other choices,
+    more: sentences that a configuration adds.  python: those about Python alone.
+    default: what holds where it is not given.  otherwise: that in words, where it is not known
+    beforehand.  example: shown by a configuration where there is no default.  needed: why a command cannot do without it.  unless: other choices,
     of which one will do as well.  beside: choices without which it means nothing.
     each: what the command line calls one of several that a configuration has in one place.
     placed: whether the command line knows it by its place, without a flag.
@@ -174,6 +174,7 @@ class Option:
     kind: Kind
     about: str
     more: str = ""
+    python: str = ""
     default: Any = None
     otherwise: object = None
     example: Any = None
@@ -281,26 +282,26 @@ class Recipe:
     reference: Reference | str = choice("motion", "auto", TEXT,
         "how people move in between: auto, brownian, inertia, ornstein-uhlenbeck, drift or "
         "learned, with its settings, as in 'inertia memory=2 share=0.5'", metavar="PROCESS",
-        more="It costs nothing and can be changed later (`with_reference`). By itself: smooth "
-        "paths of least action along a drift that the released people show, with the memory of "
-        "people who have several records; Brownian motion where a diffusivity is set. In Python, "
-        "a process of `pt.reference` too.")
+        more="It costs nothing and can be changed later. By itself: smooth paths of least action "
+        "along a drift that the released people show, with the memory of people who have several "
+        "records; Brownian motion where a diffusivity is set.",
+        python="Or a process of `pt.reference`. See `TrajectoryModel.with_reference`.")
     monotone: Any = choice("motion", None, NAMES,
         "features that never fall along a path, from general knowledge", example=["height"],
-        more='In Python, {feature: "rising" or "falling"} too.')
+        python='Or {feature: "rising" or "falling"}.')
     ageing: Any = choice("motion", None, NAMES,
         "features that are the time plus a constant of the person, such as an age in years",
         example=["age"], more="The ages of a population that is renewed stay as they were only "
         "with monotone.")
     precision: Any = choice("motion", None, STEPS,
         "step in which a feature is written, 1 for integers, from general knowledge",
-        example=[["height", 0.1]], more="In Python, {feature: step}.")
+        example=[["height", 0.1]], python="{feature: step}.")
     constant: Any = choice("motion", None, VALUES,
         "value of a column that is the same for everybody: not measured, and written beside",
-        example=[["site", "A"]], more="In Python, {column: value}.")
+        example=[["site", "A"]], python="{column: value}.")
     zone: Any = choice("motion", None, VALUES,
         "time zone in which tables have the moments of a column", otherwise="that of its type",
-        example=[["visit", "Europe/Berlin"]], more="In Python, {column: time zone}.")
+        example=[["visit", "Europe/Berlin"]], python="{column: time zone}.")
     persistence: Literal["auto", "off"] = choice("privacy", "auto", one_of("auto", "off"),
         "whether to spend on how fast people change, where they may have several records",
         more="How fast features are forgotten takes 15 to 25 % of epsilon.")
@@ -308,8 +309,8 @@ class Recipe:
         "a population that changes, so that paths begin late or end early: by the private numbers "
         "of records over time (released), or at a public rate per unit of time", metavar="HOW",
         otherwise="everybody is there all the time", example="released",
-        more="It can be changed later (`with_growth`). In Python, a table {time: size}, a function "
-        "or a `Growth` too.")
+        python="Or a table {time: size}, a function or a `Growth`. See "
+        "`TrajectoryModel.with_growth`.")
     # fmt: on
 
     def __repr__(self) -> str:
@@ -407,7 +408,7 @@ class Recipe:
 OPTIONS = {each.name: Option(each.name, **each.metadata["words"]) for each in fields(Recipe)}
 """Every setting as a choice: the command line and the configuration are made of these."""
 MEANINGS = [
-    textwrap.fill(f"{name}: {option.comment}", 96, subsequent_indent="    ")
+    textwrap.fill(f"{name}: {option.comment} {option.python}", 96, subsequent_indent="    ")
     for name, option in OPTIONS.items()
 ]
 Recipe.__doc__ = "\n".join([inspect.getdoc(Recipe) or "", "", *MEANINGS])

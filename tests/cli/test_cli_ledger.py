@@ -301,6 +301,12 @@ def test_options_of_the_ledger_need_one(options, clinic, tmp_path, capsys):
     assert _content(tmp_path) == {}
 
 
+def test_people_of_a_batch_are_new_by_word_without_a_ledger_too(tmp_path, capsys):
+    words = ["extend", str(tmp_path / "m.privtraj"), "more.csv", "--time-range", "0", "1"]
+    assert cli.main([*words, "--new-people", "--out", str(tmp_path / "n.privtraj")]) == 2
+    assert "there is no file" in _error(capsys)
+
+
 @pytest.mark.parametrize("option", ["--out", "--certificate", "data"])
 def test_the_ledger_has_a_name_of_its_own(option, clinic, tmp_path, capsys):
     names = {"--out": "m.privtraj", "--certificate": "c.json"}

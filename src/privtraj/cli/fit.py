@@ -23,6 +23,7 @@ from privtraj.cli.options import (
     Group,
     arguments,
     changed,
+    other,
 )
 from privtraj.recipe import BOOLEAN, Option, one_of
 
@@ -122,7 +123,7 @@ _BATCH = (
     Group("reading", tuple(OPTIONS[name] for name in _READ), "columns are those of the model"),
     replace(CONFIG, about="configuration of the fit: how to read, and the ledger, are its own"),
     Group("privacy", (PAST, *_BATCH[1:], OPTIONS["seed"], OPTIONS["not_private"])),
-    Group("ledger", LEDGER),
+    *other([Group("ledger", LEDGER)], new_people={"beside": ()}),
     Group("declared", DECLARED),
     Group(
         "output", tuple(OPTIONS[name] for name in ("out", "certificate", "force", "json", "quiet"))
