@@ -163,8 +163,9 @@ class Option:
 
     more: sentences that a configuration adds.  python: those about Python alone.
     default: what holds where it is not given.  otherwise: that in words, where it is not known
-    beforehand.  example: shown by a configuration where there is no default.  needed: why a command cannot do without it.  unless: other choices,
-    of which one will do as well.  beside: choices without which it means nothing.
+    beforehand.  example: shown by a configuration where there is no default.
+    needed: why a command cannot do without it.  unless: other choices, of which one will do as
+    well.  beside: choices without which it means nothing.
     each: what the command line calls one of several that a configuration has in one place.
     placed: whether the command line knows it by its place, without a flag.
     writes: of a file that is written, how its name may end.
