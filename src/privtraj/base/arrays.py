@@ -3,6 +3,8 @@ and clouds of equal weight with as little chance as possible."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,18 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """The array, which nobody can change from now on."""
     array.setflags(write=False)
     return array
+
+
+def plain_json(value: Any) -> Any:
+    """The value in JSON's own types: arrays and numbers of numpy, and whatever has a `to_dict`."""
+
+    def known(other: Any) -> Any:
+        if isinstance(other, Mapping):
+            return dict(other)
+        plain = getattr(other, "to_dict", None) or getattr(other, "tolist", None)
+        return str(other) if plain is None else plain()
+
+    return json.loads(json.dumps(value, default=known))
 
 
 LEAST_WEIGHT = 1e-12  # of a particle: potentials of lighter ones leave the range of float32

@@ -38,8 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if args.command is None:
                 print(parser.format_help(), end="")  # argparse hides that a disk is full
             else:
-                user.quiet, user.json = bool(getattr(args, "quiet", False)), bool(args.json)
-                code = args.run(args, user) or 0
+                code = args.run(args, user)
             sys.stdout.flush()
     except PrivtrajError as error:
         return user.fail(error.typed())
