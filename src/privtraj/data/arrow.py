@@ -218,7 +218,14 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([part.storage for part in parts], kind.storage_type))
     if types.is_run_end_encoded(kind):
-        return plain(compute.run_end_decode(column))
+
+        def decoded(part: pa.RunEndEncodedArray) -> pa.Array:
+            """By number: values may be of types that pyarrow does not decode."""
+            numbers = pa.array(np.arange(len(part.values)))
+            runs = pa.RunEndEncodedArray.from_arrays(part.run_ends, numbers)
+            return part.values.take(compute.run_end_decode(runs.slice(part.offset, len(part))))
+
+        return plain(pa.chunked_array(map(decoded, parts), kind.value_type))
     if not types.is_dictionary(kind):
         return column
     kind = kind.value_type
