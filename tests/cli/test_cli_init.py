@@ -15,7 +15,7 @@ from privtraj import cli, datasets
 from privtraj.base.errors import InputError
 from privtraj.cli import config, prepare
 from privtraj.cli.options import OPTIONS
-from privtraj.data import detection
+from privtraj.data import sql
 from privtraj.data import sql as sources
 from privtraj.export import tables as export_tables
 
@@ -128,7 +128,7 @@ def test_numbers_of_all_forms_are_of_one_kind(cells):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         path.write_text("x,y\n" + "".join(f"{cell},1\n" for cell in cells))
-        assert detection.column_kinds(path) == [("x", "number"), ("y", "number")]
+        assert sql.columns_of(path, None) == [("x", "number"), ("y", "number")]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_first_line_of_values_is_not_shown(line, tmp_path, capsys):
 def test_names_with_digits_are_names(name, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(f'"{name}",y\n1,2\n')
-    assert detection.column_kinds(path)[0] == (name, "number")
+    assert sql.columns_of(path, None)[0] == (name, "number")
 
 
 ROLES = {

@@ -368,8 +368,8 @@ def test_columns_of_every_kind_in_a_dialect(tmp_path):
 WRONG = {
     "no settings": (",", "must be settings"),
     "unknown": ({"decimals": ","}, "has no 'decimals'"),
-    "delimiter": ({"delimiter": "::"}, "no such delimiter"),
-    "decimal": ({"decimal": ";"}, "no such decimal"),
+    "delimiter": ({"delimiter": "::"}, "this delimiter: .* sign itself"),
+    "decimal": ({"decimal": ";"}, "this decimal"),
     "the same": ({"decimal": ",", "thousands": ","}, "must differ"),
     "encoding": ({"encoding": "klingon"}, "encoding that is not known"),
     "no encoding of text": ({"encoding": "base64"}, "encoding that is not known"),
@@ -377,7 +377,7 @@ WRONG = {
     "twice the month": ({"dates": "MM.MM.YYYY"}, "no form that is known"),
     "both orders": ({"dates": ["DD/MM/YYYY", "MM/DD/YYYY"]}, "no cell tells apart"),
     "missing": ({"missing": 999}, "missing as a text or a list"),
-    "unreadable": ({"unreadable": "drop"}, "say of unreadable"),
+    "unreadable": ({"unreadable": "drop"}, "this unreadable: it must be refuse or missing$"),
 }
 
 

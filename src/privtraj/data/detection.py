@@ -24,7 +24,7 @@ from pyarrow import compute
 
 from privtraj.base.arrays import Floats
 from privtraj.base.formats import READABLE, find_format
-from privtraj.data.arrow import check_columns, kinds_of, unit_of
+from privtraj.data.arrow import check_columns, unit_of
 from privtraj.data.dialect import (
     BLANKS,
     DATE,
@@ -184,18 +184,6 @@ def is_csv(path: Path) -> bool:
     return known is not None and known.name == "csv"
 
 
-def column_kinds(path: Path) -> list[tuple[str, str]]:
-    """Name and kind of the columns of a file, as `arrow.kinds_of` has them.
-
-    Nothing but the schema is read, except where it does not tell: the text of .h5ad, which may be
-    dates, and CSV, whose cells are looked at. The kind of a column of CSV is that of most of
-    its cells, and coarse on purpose: it does not tell whole numbers from decimals, flags or a
-    column without values. A kind is for whoever may see the data, and is not part of a model.
-    """
-    with reader_of(path) as reader:
-        return detect(path).kinds if is_csv(path) else kinds_of(reader.schema())
-
-
 def detect(path: Path) -> Detected:
     """How a CSV file is written, and what its columns are: the dialect that reads most of it."""
     with reader_of(path) as plain:
@@ -218,13 +206,12 @@ def detect(path: Path) -> Detected:
         for texts in islice(rest, LOOKED_AT + 1):
             for column, cells in zip(columns, texts, strict=True):
                 column.read(cells)
-        seen = {
-            name: settings_of(read_cells(cells, NUMBER, dialect)[0].to_numpy(zero_copy_only=False))
-            for name, cells in zip(names, sample, strict=True)
-            if kinds[name] == NUMBER
-        }
+        seen = {}
         for name, cells in zip(names, sample, strict=True):
-            if kinds[name] == TEXT and len(cells) >= _ALIKE and len(cells.unique()) == 1:
+            if kinds[name] == NUMBER:
+                values = read_cells(cells, NUMBER, dialect)[0]
+                seen[name] = settings_of(values.to_numpy(zero_copy_only=False))
+            elif kinds[name] == TEXT and len(cells) >= _ALIKE and len(cells.unique()) == 1:
                 seen[name] = {"constant": True}
         return Detected(dialect, columns, questions, next(rest, None) is None, seen)
 

@@ -35,14 +35,16 @@ from privtraj.columns.kinds import Category, Column, Date
 
 ISO = "YYYY-MM-DD"
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-"""By name and as they are: a shell and a configuration make some of them hard to write."""
 THOUSANDS = {"none": "", "point": ".", "comma": ",", "space": " ", "apostrophe": "'"}
-_SIGNS = {
+_CHOICES = {
     "delimiter": DELIMITERS,
     "decimal": {"point": ".", "comma": ","},
     "thousands": THOUSANDS,
+    "unreadable": {word: word for word in ("refuse", "missing")},
+    "newlines": {word: word for word in ("refuse", "quoted")},
 }
-_CHOICES = {"unreadable": ("refuse", "missing"), "newlines": ("refuse", "quoted")}
+"""What settings may be, by name and as it is: a shell and a configuration make some signs hard to
+write."""
 
 BLANKS = " \t\r\n\u00a0\u2009\u202f"
 """Around cells: no part of them. The last three are what programs put between thousands."""
@@ -102,13 +104,13 @@ class Dialect:
     def __post_init__(self) -> None:
         """Settings of one form each; refuses what cannot be one."""
         made: dict[str, Any] = {}
-        for word, names in _SIGNS.items():
-            value = getattr(self, word)
-            if not (isinstance(value, str) and value in (*names, *names.values())):
-                if value is None and word == "delimiter":
-                    continue
-                raise _wrong(f"has no such {word}: it must be {either(names)}, or the sign itself")
-            made[word] = names.get(value, value)
+        for word, names in _CHOICES.items():
+            value = made[word] = getattr(self, word)
+            if not (word == "delimiter" and value is None):
+                if not isinstance(value, str) or value not in (*names, *names.values()):
+                    sign = ", or the sign itself" if {*names} != {*names.values()} else ""
+                    raise _wrong(f"cannot have this {word}: it must be {either(names)}{sign}")
+                made[word] = names.get(value, value)
         if made["decimal"] == made["thousands"]:
             raise _wrong("has one sign for decimals and thousands: they must differ")
         if self.encoding is not None:
@@ -121,9 +123,6 @@ class Dialect:
                     "has an encoding that is not known: use utf-8, windows-1252, latin-1 or utf-16"
                 ) from None
             made["encoding"] = "utf-8" if known.name == "utf-8" else self.encoding
-        for word, choices in _CHOICES.items():
-            if getattr(self, word) not in choices:
-                raise _wrong(f"must say of {word} {either(choices)}")
         for word in ("dates", "missing"):
             value = getattr(self, word)
             texts = (value,) if isinstance(value, str) else value

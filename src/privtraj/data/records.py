@@ -317,11 +317,6 @@ class Records:
         person = None if public.person is None else table.column(public.person)
         return cls.of(table.column(public.time_name), cells, person, public)
 
-    @property
-    def values(self) -> Floats:
-        """(n, e) numbers, and levels of categories."""
-        return np.column_stack([one.values for one in self.cells])
-
 
 def moments_of(times: Any) -> pa.ChunkedArray:
     """Times (n,) of any kind of array as a column."""
@@ -375,12 +370,14 @@ def rows_of(records: Records, public: PublicInputs) -> tuple[MemoryRows, RangeCo
                 "record"
             )
     check_same_kind(records.datetime, public.axis.datetime, public.time_name)
-    times, values = records.times, records.values
+    times, values = records.times, [one.values for one in records.cells]
     names = [public.time_name, *(column.name for column in public.asked)]
-    cells = np.column_stack([times, values])
-    check("infinite", FaultCount.of(np.isinf(cells), names))
+    infinite, absent = (
+        np.column_stack([*map(odd, (times, *values))]) for odd in (np.isinf, np.isnan)
+    )
+    check("infinite", FaultCount.of(infinite, names))
     counted = _range_counts(records, public)
-    lacking = np.isnan(cells) & ~np.array([False, *(column.missing for column in public.asked)])
+    lacking = absent & ~np.array([False, *(column.missing for column in public.asked)])
     if public.missing == "refuse":
         check("missing", FaultCount.of(lacking, names))
     # In a digest fingerprints stand in place of levels: those who declare other values, or the
@@ -395,7 +392,8 @@ def rows_of(records: Records, public: PublicInputs) -> tuple[MemoryRows, RangeCo
         kept = kept[_limited_per_person(times[kept], codes[kept], ids, public)]
     check_enough(len(kept))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
-    points = to_unit(public.columns, encoded(public.columns, values[kept])).astype(np.float32)
+    cells = np.column_stack([one[kept] for one in values])
+    points = to_unit(public.columns, encoded(public.columns, cells)).astype(np.float32)
     points, times = frozen(points), frozen(times[kept])
     if codes is None:
         return MemoryRows(points, times, digest), counted

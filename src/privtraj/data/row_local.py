@@ -174,14 +174,15 @@ class _Reader:
                     yield from (f"{why} in {view}" for why in self.query(definition, seen))
 
 
-def check(query: Any, dialect: Any, connection: Any, database: str, *what: str | Arg) -> None:
-    """Refuse a query whose rows may depend on one another.
+def check(query: Any, connection: Any, database: str, *what: str | Arg) -> frozenset[str]:
+    """Refuse a query whose rows may depend on one another; names of functions that the database
+    defines itself.
 
     what: the query, in words.  database: its name.
     """
-    asked = partial(_views, connection), own_functions(connection), partial(_is_table, connection)
+    views, own = partial(_views, connection), own_functions(connection)
     try:
-        why = reason(query, dialect, *asked)
+        why = reason(query, connection.dialect, views, own, partial(_is_table, connection))
     except Unreadable:
         raise InputError(
             *what,
@@ -193,6 +194,7 @@ def check(query: Any, dialect: Any, connection: Any, database: str, *what: str |
     if why is None and connection.name == "pyspark":
         why = next(_in_plan(connection._session.sql(query)), None)
     refuse(why, *what)
+    return own
 
 
 def refuse(why: str | None, *what: str | Arg) -> None:

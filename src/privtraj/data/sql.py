@@ -149,16 +149,26 @@ def remote_table(
 
 
 def columns_of(source: str | Path, query: str | None) -> list[tuple[str, str]]:
-    """Name and kind of the columns of a file, folder, pattern or database.
+    """Name and kind of the columns of a file, folder, pattern or database, as `arrow.kinds_of` has
+    them. Of several files, those of the first.
 
-    Of several files, those of the first.
+    Nothing but the schema is read, except where it does not tell: the text of .h5ad, which may be
+    dates, and CSV, whose cells are looked at. The kind of a column of CSV is that of most of
+    its cells, and coarse on purpose: it does not tell whole numbers from decimals, flags or a
+    column without values. A kind is for whoever may see the data, and is not part of a model.
     """
     if isinstance(source, str):
         remote = _connected(source, query, row_by_row=True)  # no row is read
         with _saying(remote.complaint):
             return arrow.kinds_of(remote.table.schema().to_pyarrow())
     _refuse_query(query)
-    return detection.column_kinds(files_of(source)[0])
+    path = files_of(source)[0]
+    with tables.reader_of(path) as reader:
+        return (
+            detection.detect(path).kinds
+            if detection.is_csv(path)
+            else arrow.kinds_of(reader.schema())
+        )
 
 
 def files_of(source: Path) -> list[Path]:
@@ -231,9 +241,10 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
 
         parts: list[Any] = [exp.to_identifier(name, quoted=True) for name in reversed(names)]
         query = exp.select("*").from_(exp.table_(*parts)).sql(connection.dialect)
+    own = frozenset[str]()
     if not row_by_row:
         with _saying(_failure(scheme)), _silence():
-            row_local.check(query, connection.dialect, connection, scheme, *what)
+            own = row_local.check(query, connection, scheme, *what)
     with _saying(
         f"{scheme} does not accept the query (",
         Arg("query="),
@@ -245,7 +256,6 @@ def _connected(url: str, query: str | None, row_by_row: bool) -> RemoteTable:
             table = connection.sql(query)
         else:  # Ibis 12 finds columns by statements that new DuckDB and sqlglot do not take
             table = connection.table(_view(connection, query))
-    own = frozenset() if row_by_row else row_local.own_functions(connection)
     return RemoteTable(table, _failure(scheme), own)
 
 
@@ -259,8 +269,7 @@ def _of_expression(source: Any, row_by_row: bool) -> RemoteTable:
         backend, own = source.get_backend(), frozenset[str]()
         if not row_by_row:
             query = backend.compile(source)
-            row_local.check(query, backend.dialect, backend, name, "the Ibis table")
-            own = row_local.own_functions(backend)
+            own = row_local.check(query, backend, name, "the Ibis table")
         if name == "postgres" and not row_by_row:
             import psycopg
 

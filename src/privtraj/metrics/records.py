@@ -114,7 +114,7 @@ def read_records(
     read = TableRecords.of_table(table, public)
     if len(read.times):
         check_times(read.datetime)
-    values = read.values
+    values = np.column_stack([one.values for one in read.cells])  # (n, e), levels of categories
     cells = np.column_stack([read.times, values])
     check("infinite", FaultCount.of(np.isinf(cells), names))
     codes, ids = read.people or (np.arange(len(cells)), None)
