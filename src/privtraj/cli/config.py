@@ -81,7 +81,11 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _checked(name: str, value: Any, path: Path) -> Any:
     kind = OPTIONS[name].kind
-    left = [part for part, inside in _parts(value) if any(map(_is_open, inside))]
+    left = [
+        part
+        for part, inside in _parts(value)
+        if any(isinstance(word, str) and _PLACEHOLDER.fullmatch(word) for word in inside)
+    ]
     if left:
         where = f" for {listed(left)}" if left != [""] else ""
         raise InputError(
@@ -107,10 +111,6 @@ def _parts(value: Any) -> Iterator[tuple[str, Iterable[Any]]]:
             yield (str(row[0]), row[1:]) if isinstance(row, list) and row else ("", [row])
     else:
         yield "", value if isinstance(value, list) else [value]
-
-
-def _is_open(word: Any) -> bool:
-    return isinstance(word, str) and _PLACEHOLDER.fullmatch(word) is not None
 
 
 # Writing --------------------------------------------------------------------------------------

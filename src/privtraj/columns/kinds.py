@@ -360,21 +360,15 @@ class Angle(Number):
         inside = np.mod(values, self.period)
         return np.where(inside == self.period, 0.0, inside)
 
-    def _circle(self, values: ArrayLike) -> tuple[Floats, Floats]:
-        """Cosine and sine of values."""
-        turns = 2 * np.pi * self.wrapped(values) / self.period
-        return np.cos(turns), np.sin(turns)
-
-    def _seen(self, cosine: Any, sine: Any) -> Floats:
-        """The values of points, from the middle of the circle."""
-        return self.wrapped(np.arctan2(sine, cosine) * (self.period / (2 * np.pi)))
-
     def coordinates(self, values: Floats) -> tuple[Floats, ...]:
         _, *missing = super().coordinates(values)
-        return *self._circle(values), *missing
+        turns = 2 * np.pi * self.wrapped(values) / self.period
+        return np.cos(turns), np.sin(turns), *missing
 
     def value(self, *coordinates: Floats) -> Floats:
-        return super().value(self._seen(*coordinates[:2]), *coordinates[2:])
+        cosine, sine, *missing = coordinates
+        seen = self.wrapped(np.arctan2(sine, cosine) * (self.period / (2 * np.pi)))
+        return super().value(seen, *missing)
 
     def written(self, values: Floats, step: float | None = None) -> Floats:
         return self.wrapped(super().written(values, step))

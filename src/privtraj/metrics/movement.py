@@ -66,19 +66,15 @@ def speeds(
 
 
 def _step_lengths(paths: Any, bounds: Any, globe: Globe | None) -> Floats:
-    """(n, T - 1) how far each step goes."""
+    """(n, T - 1) how far each step goes, nan from or to an absence."""
+    points = partial_paths(paths)
     if globe is None:
-        return np.linalg.norm(_steps(paths, bounds), axis=2)
+        points = points if bounds is None else to_unit(points, bounds)
+        return np.linalg.norm(np.diff(points, axis=1), axis=2)
     if bounds is not None:
         raise InputError("globe and bounds do not go together: kilometres are no shares of a box")
-    places = partial_paths(paths)[..., list(globe)]
+    places = points[..., list(globe)]
     return kilometres(places[:, :-1], places[:, 1:])
-
-
-def _steps(paths: Any, bounds: Any) -> Floats:
-    """(n, T - 1, d) x_{i+1} - x_i, nan from or to an absence."""
-    points = partial_paths(paths)
-    return np.diff(points if bounds is None else to_unit(points, bounds), axis=1)
 
 
 @path_metric("length_ratio", "length ratio", better="1", **_WITH_ABSENCE)
