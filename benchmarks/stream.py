@@ -182,11 +182,8 @@ def of_tests(seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
     from columns import virus_tests
 
     table, _ = virus_tests()
-    return table, np.arange(14, 113, 7) - 14 * (np.arange(15) == 0), halved(len(table), seed)
-
-
-def halved(people: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).permutation(people) % 2 == 0
+    mine = np.random.default_rng(seed).permutation(len(table)) % 2 == 0
+    return table, np.arange(14, 113, 7) - 14 * (np.arange(15) == 0), mine
 
 
 def error(models: list[Any], case: Case, seed: int, people: int = 500) -> float:
@@ -223,22 +220,20 @@ def compared(data: str, seed: int) -> dict[str, float]:
     case, budget = case_of(data, seed), (EPSILON, DELTA)
     times, points, starts, ends = zip(*case.batches, strict=True)
     everybody = snapshots(np.concatenate(times), np.concatenate(points), starts[0], ends[-1])
-    fit, many = pt.TrajectorySynthesizer(*budget, seed=seed).fit, len(times)
-    batches = [snapshots(*one) for one in case.batches]
+    batches, many = [snapshots(*one) for one in case.batches], len(times)
     whole = [  # of two bins, which is the least, all people are in the first
         snapshots(*one[:2], start, 2 * end - start, bins=[(start + end) / 2, 2 * end - start])
         for *one, start, end in case.batches
     ]
     counters: list[np.ndarray] = []
-    of_all = fit(everybody)
+    maker = pt.TrajectorySynthesizer(*budget, seed=seed)
+    fit, of_all = maker.fit, maker.fit(everybody)
     windows = of_all.settings["windows"]
-    same = pt.TrajectorySynthesizer(
-        EPSILON * min(1.0, (windows / many) ** 0.5), DELTA, seed=seed, windows=windows
-    )
+    same = maker.again(epsilon=EPSILON * min(1.0, (windows / many) ** 0.5), windows=windows)
     made: dict[str, list[Any]] = {
         "one fit": [of_all],
         "alone": [fit(one) for one in batches],
-        "split": [pt.TrajectorySynthesizer(EPSILON / many, DELTA / many, seed=seed).fit(everybody)],
+        "split": [maker.again(epsilon=EPSILON / many, delta=DELTA / many).fit(everybody)],
         "online": [methods.PrivateMeasure(*budget, seed=seed).fit(one) for one in whole],
         "tree": [Tree(*budget, seed=seed, counters=counters).fit(one) for one in whole],
         "same noise": [same.fit(everybody)],

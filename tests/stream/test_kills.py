@@ -217,17 +217,16 @@ def test_kills_by_a_full_disk(house, warm, request):
 def test_kills_beside_a_clock_that_jumps(house, warm, request):
     rng = random.Random(request.node.name)
     for number in range(1 + KILLS // 8):
-        one, code = house(f"house {number}"), -signal.SIGKILL
+        one = house(f"house {number}")
         for _ in range(3):
             pid = warm.start(one, clock=rng.choice([-1e9, -86400.0, 3600.0, 1e9]))
             time.sleep(rng.uniform(0, house.seconds))
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            code = warm.wait(pid)
+            warm.wait(pid)
             one.check()
         assert ended(one, warm.wait(warm.start(one, clock=-1e9)))
         one.check(finished=True)
-    assert isinstance(code, int)
 
 
 def test_a_model_that_is_no_file_of_the_ledger_is_not_taken_for_one(first, tmp_path):
