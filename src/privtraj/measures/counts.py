@@ -7,8 +7,8 @@
     couple    masses that agree with the counts and travel little between times (`over_time`)
     smooth    people inside the cells, and particles that stand for them (`cells`)
 
-The width of the people is that of an even cloud of the same variance, as the look at motion shows it
-(`windows`), or, where windows are set by hand, a survey: the same coarse counts, for less.
+The width of the people is that of an even cloud of the same variance, as the look at motion shows
+it (`windows`), or, where windows are set by hand, a survey: the same coarse counts, for less.
 
 The side of the cells is that of the least estimated error. With G cells a side, squared W2 to
 expect from N people at epsilon, if they occupy a part of the box of width s (in units of
@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
-from privtraj.domain.domain import Plot
 from privtraj.measures.base import (
     HEAD_COUNT,
     Marginals,
@@ -53,7 +52,7 @@ from privtraj.measures.persistence import PERSISTENCE
 from privtraj.measures.windows import Resolution, look
 from privtraj.motion.population import APART
 from privtraj.privacy.events import LaplaceCounts, Person
-from privtraj.privacy.guard import MAX_CELLS, CellCounts, Guard, Laplace, Release
+from privtraj.privacy.guard import MAX_CELLS, CellCounts, Laplace, Release
 from privtraj.privacy.ledger import Planned, calibrate_laplace
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
 from privtraj.recipe import Recipe
@@ -116,11 +115,9 @@ class Counts(Numbers):
         """What the main release may spend is fixed by the budget alone; only how it is spent
         follows from the released number of people."""
         guard, recipe, plot, d = view.guard, task.recipe, task.public.plot, view.guard.n_features
-        survey, choice = planned_event(task.plan, SURVEY), view.windows.choice
-        area = 1.0  # of an even cloud of the same variance
-        if survey is not None or choice is not None:
-            seen = choice if survey is None else look(guard, survey)
-            area = (12 * seen.variance / d) ** (d / 2)
+        survey = planned_event(task.plan, SURVEY)
+        seen = view.windows.choice if survey is None else look(guard, survey)
+        area = 1.0 if seen is None else (12 * seen.variance / d) ** (d / 2)  # of an even cloud
         most = left(guard, calibrate_laplace, planned_event(task.plan, PERSISTENCE))
         epsilon = min(most, EPSILON_RANGE[1])
         side = recipe.cells or cells_per_side(float(np.median(people)), d, epsilon, area)
