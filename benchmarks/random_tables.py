@@ -50,6 +50,86 @@ def random_table(seed: int) -> columns.Table:
     return columns.Table(fitted.table, others.table, fitted.declared)
 
 
+def random_hospital(seed: int) -> columns.Table:
+    """The hospital's table of a seed, and others of the same kind."""
+    made = np.random.default_rng([36, seed])
+    people, recipe = round(2000 * 10 ** made.random()), made.integers(2**32)
+    fitted, others = (_visits(n, recipe, [37, seed, n]) for n in (people, columns.OTHERS))
+    return columns.Table(fitted.table, others.table, fitted.declared)
+
+
+def _visits(n: int, recipe: int, seed: list[int]) -> columns.Example:
+    """n visits over three years; what they are like follows from the recipe.
+
+    Diagnoses of 3 to 20 % decide five numbers; one or two of them lie far from all others, and the
+    laboratory value of some rises or falls. Half of the tables also have each of: charges, skewed;
+    a constant; five grades of urgency; a number that more and more lack; a region, fixed; a ward of
+    300 that goes with the diagnosis. Who comes changes: sex and region, which are fixed, too.
+    """
+    import pyarrow as pa
+
+    made, rng = np.random.default_rng(recipe), np.random.default_rng(seed)
+    times = 3 * rng.beta(*made.choice([[1, 1], [2, 1], [1, 2], [2, 2]]), n)
+    count, years = int(made.integers(8, 15)), (times - 1.5)[:, None]
+    shares = np.geomspace(0.2, 0.03, count)
+    grows = _size(made) * made.normal(0, 0.4, count)
+    code = columns.drawn(columns._softmax(np.log(shares) + years * grows), rng)
+    far = np.isin(np.arange(count), made.choice(count, int(made.integers(1, 3)), replace=False))
+    score = rng.standard_normal((6, n))
+    male = rng.random(n) < made.uniform(0.3, 0.7, count)[code] + years[:, 0] * made.normal(0, 0.05)
+    chance = made.uniform(0.1, 0.5, count)[code] + made.uniform(0, 0.15) * male
+    smoker = rng.random(n) < chance + years[:, 0] * made.normal(0, 0.04)
+    age = made.uniform(30, 72, count)[code] + 13 * score[0]
+    bmi = made.normal(27, 2, count)[code] + 4 * score[1] + 0.04 * (age - 50)
+    blood = made.normal(130, 9, count)[code] + 0.35 * (age - 50) + 0.5 * (bmi - 27) + 12 * score[2]
+    slope = _size(made) * made.normal(0, 0.5, count) * (made.random(count) < 0.4)
+    wide = np.where(far, 1.1, 0.45)[code]
+    lab = (5.5 + 3 * far + made.normal(0, 0.4, count))[code] + years[:, 0] * slope[code]
+    drugs = rng.poisson(made.lognormal(0.9, 0.6, count)[code] * np.exp(0.012 * (age - 50)))
+    names, number = [f"D{k:02d}" for k in range(count)], {"kind": "number"}
+    named: dict[str, Any] = {"time": times, "sex": columns.labelled(male * 1, ["F", "M"])}
+    named |= {"diagnosis": columns.labelled(code, names), "smoker": pa.array(smoker)}
+    named |= {"age": age.clip(0, 100).round(), "bmi": bmi.clip(12, 58).round(1)}
+    named |= {"pressure": blood.clip(70, 230).round(), "drugs": np.minimum(drugs, 25)}
+    named["lab"] = (lab + wide * score[3] + 0.04 * (bmi - 27)).clip(3.5, 14.5).round(1)
+    declared: dict[str, Any] = {
+        "sex": {"kind": "category", "values": ["F", "M"], "fixed": True},
+        "diagnosis": {"kind": "category", "values": names},
+        "smoker": {"kind": "boolean"},
+        "age": number | {"bounds": [0, 110]},
+        "bmi": number | {"bounds": [10, 60]},
+        "pressure": number | {"bounds": [60, 240]},
+        "drugs": {"kind": "integer", "low": 0, "high": 25},
+        "lab": number | {"bounds": [3, 15]},
+    }
+    effect = made.normal(0, 0.6, (4, count))[:, code]  # of the diagnosis on all that follows
+    charges, constant, urgency, lacks, region, ward = made.random(6) < 0.5
+    if charges:
+        named["charge"] = 20 * np.exp(effect[0] + 1.05 * score[4] + 0.15 * years[:, 0])
+        declared["charge"] = number | {"bounds": [0, 5000]}
+    if constant:
+        named["shift"], declared["shift"] = np.full(n, 3.0), number | {"bounds": [0, 10]}
+    if urgency:
+        named["urgency"] = np.digitize(effect[1] + score[5], [-1.6, -0.7, 0.4, 1.3]) + 1
+        declared["urgency"] = {"kind": "integer", "low": 1, "high": 5}
+    if lacks:
+        rises = made.uniform(-2.5, 0) + made.normal(0, 1.2) * years[:, 0] + 0.5 * effect[2]
+        warm = (36.8 + 0.4 * effect[1] + 0.4 * score[5]).round(1)
+        named["temperature"] = pa.array(warm, mask=rng.random(n) < columns._logistic(rises))
+        declared["temperature"] = number | {"bounds": [30, 45], "missing": True}
+    if region:
+        near = np.log(made.dirichlet(np.full(5, 2.0))) + years * made.normal(0, 0.3, 5)
+        named["region"] = columns.labelled(columns.drawn(columns._softmax(near), rng), list("ABCDE"))
+        declared["region"] = {"kind": "category", "values": list("ABCDE"), "fixed": True}
+    if ward:
+        first, wards = 1 / np.arange(1.0, 301), [f"W{k:03d}" for k in range(300)]
+        at = rng.choice(300, n, p=first / first.sum())
+        own = (made.integers(0, 300, count)[code] + rng.integers(0, 4, n)) % 300
+        named["ward"] = columns.labelled(np.where(rng.random(n) < 0.3, own, at), wards)
+        declared["ward"] = {"kind": "category", "values": wards}
+    return columns.Example(pa.table(named), declared, (0.0, 3.0))
+
+
 def _drawn(kinds: list[str], n: int, recipe: int, seed: list[int]) -> columns.Example:
     """n people; what they are like follows from the recipe."""
     import pyarrow as pa

@@ -47,6 +47,7 @@ MANY = np.array([1.0, 0.3, 0.1, 0.03])
 """Of the contrasts of an order, that are not 0: 1 alone loses 7 % in means."""
 REST = 0.2
 """Prior of no dependence; .02 and .5 are as good to 1 %."""
+RAKINGS = 10
 SHAPES = 64, 14, 10
 """Places of the middle of a number that are tried, and widths of normal and log-normal ones."""
 
@@ -415,7 +416,7 @@ def measured_pairs(
         both = seen[i, j].and_also(contrasts((i, j), whole, expected, True))
         total = counts.sum(axis=0), math.sqrt(parts) * noise
         away, _ = keep((i, j), both.and_also(contrasts((i, j), total, expected, False)))
-        same = by_part[i][:, :, None] * by_part[j][:, None, :] / sizes + away * sizes
+        same = _raked(expected / people + away, by_part[i], by_part[j])
         moves = contrasts((i, j), (counts, noise), same, False)
         for k, trend in enumerate(moves.over_time(when), 1):
             (away,), _ = trend.denoised(bases[i], bases[j])
@@ -478,6 +479,16 @@ def noise_of(found: Pairs) -> float:
 def _blocks(widths: list[int]) -> list[slice]:
     ends = np.cumsum(widths)
     return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+
+
+def _raked(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """(P, A, B) with rows (P, A) and columns (P, B) in all, and the odds ratios of a table (A, B):
+    what a group is like stays as it is where more or fewer people are in it."""
+    made = np.repeat(np.maximum(table, 1e-3 * np.outer(table.sum(1), table.sum(0)))[None], len(rows), 0)
+    for _ in range(RAKINGS):
+        made *= (rows / made.sum(axis=2))[:, :, None]
+        made *= (columns / made.sum(axis=1))[:, None]
+    return made
 
 
 def _independent(by_part: list[Floats], i: int, j: int) -> Floats:

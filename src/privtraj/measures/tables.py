@@ -183,13 +183,13 @@ class Tables(Measure):
             places,
             Target.of(*pairs.covariances(found, cuts, shares, numbers), 1.0),
         )
-        products = fitted(problem, axes, rng)
-        particles = drawn(products, cuts, shares, axes, ends, recipe.particles or PEOPLE, rng)
+        products = fitted(problem, rng)
+        count = recipe.particles or PEOPLE
+        particles, weights = drawn(products, cuts, shares, axes, ends, sizes, count, rng)
         done(len(ROUNDS) + 1, len(ROUNDS) + 1)
         width = np.full(len(particles), 1 / (VALUES[-1] * math.sqrt(12)))
         sums = [pairs.count(cut.groups) * s**2 for cut, s in zip(cuts, noise, strict=True)]
         told = {"people_noise": sum(1 / one for one in sums) ** -0.5}
-        weights = np.full(particles.shape[:2], 1 / particles.shape[1])
         return Fit(
             Marginals(particles, weights, width / 2, width, told),
             ends.knots,
@@ -288,13 +288,14 @@ def _over_time(
     weights = np.array([1 / (table.shape[1] * s**2) for table, s in answers])
     sums = [table.sum(axis=1) for table, _ in answers]
     sizes: Floats = np.maximum(np.average(sums, axis=0, weights=weights), 1.0)
-    when, made, deviations, better = pairs.Basis.of(sizes / sizes.sum(), True), [], [], []
+    made, deviations, better = [], [], []
+    whens = [pairs.Basis.of(sizes / sizes.sum(), near) for near in (True, False)]
     for j, (one, cut, (table, s)) in enumerate(zip(known, cuts, answers, strict=True)):
         one = one.updated(cut.bands, table.sum(axis=0), windows.count * s**2)
         shares: Floats = np.bincount(cut.groups, one.shares).astype(np.float64)
         still = np.outer(sizes, shares)
-        if not axes.fixed[j]:
-            what = pairs.Basis.of(shares, cut.near, cut.of_group)
+        what = pairs.Basis.of(shares, cut.near, cut.of_group)
+        for when in whens:  # what changes evenly, then what one window has alone
             expected = still @ pairs.indicator(cut.of_group)
             seen = pairs.Contrasts.of(table[None], expected[None], s, when.fine, what.coarse)
             still = still + sizes.sum() * seen.denoised(when, what)[0][0]
