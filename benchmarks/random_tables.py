@@ -8,7 +8,8 @@ numbers, constants, integers of few values, booleans, ordered and other categori
 to 30 %, categories of 300 values, numbers that some lack), and effects of random size: of a
 category or a number on a number or a category, of time on a number, the same in all groups or
 another in each, and of time on shares. Bounds are wider than what people have. Those of seeds below
-500 may set a constant of the package; others never do.
+500 may set a constant of the package; others never do. Seeds from 1,000 on are hospitals, which
+have what such tables have (`random_hospital`); from 1,500 on they set nothing.
 
 Every method has the same records at epsilon 1, delta 1e-5, add-remove, and is scored on the answers
 of `columns.py`. Methods besides "ours" and those of `columns.py`: "nothing", the table of
@@ -32,7 +33,7 @@ import numpy as np
 
 import columns
 
-UNSEEN = 500  # the first seed that sets nothing
+UNSEEN, HOSPITALS = 500, 1000  # the first seed that sets nothing, of tables and of hospitals
 ADDED = 0.005  # to both errors: below it nobody sees a difference
 KINDS = ("number", "skewed", "few", "boolean", "ordered", "category", "missing", "long", "constant")
 CHANCES = (0.24, 0.14, 0.1, 0.12, 0.08, 0.16, 0.08, 0.04, 0.04)
@@ -51,7 +52,7 @@ def random_table(seed: int) -> columns.Table:
 
 
 def random_hospital(seed: int) -> columns.Table:
-    """The hospital's table of a seed, and others of the same kind."""
+    """Visits to the hospital of a seed, and others of the same kind."""
     made = np.random.default_rng([36, seed])
     people, recipe = round(2000 * 10 ** made.random()), made.integers(2**32)
     fitted, others = (_visits(n, recipe, [37, seed, n]) for n in (people, columns.OTHERS))
@@ -119,7 +120,9 @@ def _visits(n: int, recipe: int, seed: list[int]) -> columns.Example:
         declared["temperature"] = number | {"bounds": [30, 45], "missing": True}
     if region:
         near = np.log(made.dirichlet(np.full(5, 2.0))) + years * made.normal(0, 0.3, 5)
-        named["region"] = columns.labelled(columns.drawn(columns._softmax(near), rng), list("ABCDE"))
+        named["region"] = columns.labelled(
+            columns.drawn(columns._softmax(near), rng), list("ABCDE")
+        )
         declared["region"] = {"kind": "category", "values": list("ABCDE"), "fixed": True}
     if ward:
         first, wards = 1 / np.arange(1.0, 301), [f"W{k:03d}" for k in range(300)]
@@ -203,7 +206,7 @@ def scored(seed: int, method: str) -> dict[str, Any]:
     from privtraj.measures import pairs, tables
 
     warnings.simplefilter("ignore")
-    table = random_table(seed)
+    table = (random_hospital if seed >= HOSPITALS else random_table)(seed % HOSPITALS)
     others = pt.Snapshots.from_table(
         table.others, **table.declared, bins=columns.slabs_of(table.declared)
     )
@@ -236,7 +239,7 @@ def table(rows: dict[tuple[int, str], dict[str, str]]) -> str:
     for method in dict.fromkeys(method for _, method in rows if method != "ours"):
         for unseen, half in enumerate(("may set something", "**unseen**")):
             both = [s for s, m in rows if m == method and (s, "ours") in rows]
-            both = [s for s in both if (s >= UNSEEN) == unseen]
+            both = [s for s in both if (s % HOSPITALS >= UNSEEN) == unseen]
             cells = []
             for name in columns.ANSWERS if both else ():
                 found = [(rows[s, "ours"].get(name), rows[s, method].get(name)) for s in both]
