@@ -1,4 +1,5 @@
-"""For the site: lines of docstrings such as "name: meaning" become a list, facades are public."""
+"""For the site: lines of docstrings such as "name: meaning" become a list, facades are public, and
+settings of a recipe are explained by what stands beside each."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import re
 from typing import Any
 
 import griffe
+
+from privtraj.recipe import MEANINGS
 
 _NAMES = r"[a-z_]\w*(?:, [a-z_]\w*)*"
 _ITEM = re.compile(rf"^(?P<names>{_NAMES}): (?P<rest>.*)$")
@@ -18,6 +21,14 @@ class Arguments(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring:
             obj.docstring.value = as_markdown(obj.docstring.value)
+
+
+class Settings(griffe.Extension):
+    """Explains the settings of a recipe, which its source does beside each."""
+
+    def on_class(self, *, cls: griffe.Class, **kwargs: Any) -> None:
+        if cls.path == "privtraj.recipe.Recipe" and cls.docstring:
+            cls.docstring.value = as_markdown("\n".join([cls.docstring.value, "", *MEANINGS]))
 
 
 class Facades(griffe.Extension):

@@ -69,15 +69,6 @@ def test_a_recipe_shows_what_was_chosen():
     assert "public_counts" in repr(Recipe(public_counts=np.ones(3)))
 
 
-def test_old_names_are_understood():
-    assert Recipe(pull=0.3) == Recipe(time_coupling=0.3)
-    assert Recipe(slabs=4, measure="marginals") == Recipe(windows=4, measure="tables")
-    written = Recipe(windows="bins", measure="tables").to_dict()
-    old = {**written, "slabs": written.pop("windows"), "measure": "marginals"}
-    assert Recipe.from_dict({k: v for k, v in old.items() if k != "windows"}).windows == "bins"
-    assert Recipe(windows="bins").again(slabs=3).windows == 3
-
-
 def test_a_recipe_comes_back_from_json():
     recipe = Recipe(**CHANGED)
     again = Recipe.from_dict(json.loads(json.dumps(recipe.to_dict())))

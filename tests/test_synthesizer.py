@@ -426,11 +426,6 @@ def test_any_coupling_of_times_from_none_to_ten_is_taken_and_kept(people, measur
     assert model.settings["time_coupling"] == strength
 
 
-def test_the_coupling_of_times_is_still_taken_by_its_old_name():
-    assert TrajectorySynthesizer(pull=0.3).time_coupling == 0.3
-    assert TrajectorySynthesizer(time_coupling=0, pull=0.3).time_coupling == 0
-
-
 def test_people_are_sampled_in_the_papers_wing_only():
     with pytest.raises(TypeError, match="rate"):
         TrajectorySynthesizer(rate=0.5)

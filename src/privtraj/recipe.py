@@ -11,11 +11,11 @@ only, because `privtraj --help` reads it.
 
 from __future__ import annotations
 
-import argparse
+import inspect
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass, field, fields, replace
-from types import MappingProxyType
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from privtraj.base.errors import Arg, InputError, either, is_number, is_whole, short
@@ -27,10 +27,6 @@ if TYPE_CHECKING:  # heavy, and not needed by the command line before a recipe i
 PublicCounts = Sequence[float] | None
 """Records in each time bin, in order, if these numbers are public knowledge."""
 
-RENAMED = {"marginals": "tables"}
-"""Words for a measure before version 0.3."""
-OLD_NAMES = {"pull": "time_coupling", "slabs": "windows"}
-"""What settings were called before versions 0.2 and 0.3."""
 LATER = ("ageing", "constant", "zone")
 """Settings that a file has only where they are chosen: earlier files are as they were, to a bit."""
 SMALLEST_EPSILON = 5e-3
@@ -47,8 +43,10 @@ class Kind:
     """What values a choice takes.
 
     must: in words.  words: that a value may be.  numbers: which numbers it may be, from low to
-    high.  Where there are neither, `plain` decides.  typed: what argparse is to know of it.
+    high.  Where there are neither, `plain` decides.
     plain: makes a value of what a file has, or raises a ValueError.
+    shape: what the command line has of it, as argparse takes it.  typed: makes what a file would
+    have of the words that are typed.
     """
 
     must: str
@@ -56,8 +54,9 @@ class Kind:
     numbers: Callable[[Any], bool] | None = None
     low: float = -math.inf
     high: float = math.inf
-    typed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     plain: Callable[[Any], Any] = lambda value: value
+    shape: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    typed: Callable[[Any], Any] = lambda value: value
 
     def fits(self, value: Any) -> bool:
         """Whether a value is one."""
@@ -84,32 +83,21 @@ def whole(least: int, most: float = 10**9, *words: str) -> Kind:
     must = either([*(f"'{word}'" for word in words), f"a whole number {limits}"])
 
     def typed(text: str) -> str | int:
-        try:
-            value = text if text in words else int(text)
-            need(kind.fits(value))
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"must be {must}") from None
-        return value
+        return text if text in words else int(text)
 
-    kind = Kind(must, words, is_whole, least, most, {"type": typed, "metavar": "N"})
-    return kind
+    return Kind(must, words, is_whole, least, most, shape={"metavar": "N"}, typed=typed)
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Kind:
     """Numbers in a range."""
     must = "a number" if high == math.inf else f"between {low:g} and {high:g}"
-    return Kind(must, (), is_number, low, high, {"type": _typed_number, "metavar": "X"}, finite)
+    return Kind(must, (), is_number, low, high, finite, {"metavar": "X"})
 
 
-def one_of(*words: str, renamed: Mapping[str, str] = MappingProxyType({})) -> Kind:
-    """One of these words.  renamed: old words for some of them, which are still understood."""
-    must = either([f"'{word}'" for word in words])
-
-    def plain(value: Any) -> Any:
-        return renamed.get(value, value) if isinstance(value, str) else value
-
-    typed = {"choices": words, **({"type": plain} if renamed else {})}
-    return Kind(must, words, typed=typed, plain=plain)
+def one_of(*words: str) -> Kind:
+    """One of these words."""
+    must, shape = either([f"'{word}'" for word in words]), {"metavar": f"{{{','.join(words)}}}"}
+    return Kind(must, words, shape=shape)
 
 
 def finite(value: Any) -> float:
@@ -121,14 +109,6 @@ def finite(value: Any) -> float:
         raise ValueError from None
     need(math.isfinite(made))
     return made
-
-
-def _typed_number(text: str) -> float:
-    """A number on the command line."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not '{text}'") from None
 
 
 def text(value: Any) -> str:
@@ -160,21 +140,20 @@ def _number_or_text(value: Any) -> float | str:
 # fmt: off
 NUMBER = number()
 TEXT = Kind("text, in quotes", plain=text)
-NAMES = Kind("a list of names, in quotes", typed={"nargs": "+", "metavar": "COL"},
-             plain=several(TEXT))
+NAMES = Kind("a list of names, in quotes", plain=several(TEXT),
+             shape={"nargs": "+", "metavar": "COL"})
 BOOLEAN = Kind("true or false", (), lambda value: isinstance(value, bool),
-               typed={"action": "store_true"})
+               shape={"action": "store_true"})
 COUNTS = Kind("a list of numbers that are not negative, one for each time bin",
-              plain=several(number(0.0), least=2),
-              typed={**NUMBER.typed, "nargs": "+", "metavar": "N"})
+              plain=several(number(0.0), least=2), shape={"nargs": "+", "metavar": "N"})
 GROWTH = Kind('"released" or a rate per unit of time, with settings such as "by_place=learned"',
               plain=_number_or_text)
 STEPS = Kind('a list of columns with their step, such as [["height", 0.1]]',
              plain=several(TEXT, NUMBER),
-             typed={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
+             shape={"nargs": 2, "action": "append", "metavar": ("NAME", "STEP")})
 VALUES = Kind('a list of columns with what they have, such as [["site", "A"]]',
               plain=several(TEXT, Kind("a value")),
-              typed={"nargs": 2, "action": "append", "metavar": ("NAME", "VALUE")})
+              shape={"nargs": 2, "action": "append", "metavar": ("NAME", "VALUE")})
 # fmt: on
 
 
@@ -182,25 +161,32 @@ VALUES = Kind('a list of columns with what they have, such as [["site", "A"]]',
 class Option:
     """One choice: its name, what it may be, and what it means, in a few words.
 
-    more: sentences that a configuration adds.  default: what holds where it is not given.
-    otherwise: that in words, where it is not known beforehand.  example: shown by a configuration
-    where there is no default.  needed: why a command cannot do without it.
+    more: sentences that a configuration adds.  python: those about Python alone.
+    default: what holds where it is not given.  otherwise: that in words, where it is not known
+    beforehand.  example: shown by a configuration where there is no default.
+    needed: why a command cannot do without it.  unless: other choices, of which one will do as
+    well.  beside: choices without which it means nothing.
     each: what the command line calls one of several that a configuration has in one place.
     placed: whether the command line knows it by its place, without a flag.
+    writes: of a file that is written, how its name may end.
     """
 
     name: str
     kind: Kind
     about: str
     more: str = ""
+    python: str = ""
     default: Any = None
     otherwise: object = None
     example: Any = None
     needed: str = ""
+    unless: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     metavar: str | None = None
     short: str | None = None
     each: str | None = None
     placed: bool = False
+    writes: tuple[str, ...] = ()
 
     @property
     def flag(self) -> str:
@@ -237,43 +223,7 @@ def choice(group: str, default: Any, kind: Kind, about: str, **words: Any) -> An
 class Recipe:
     """Settings of a fit. The constructor only stores them; `check` refuses what cannot be used.
 
-    epsilon, delta: the guarantee.  adjacency: "add-remove" or "replace-one".
-    measure: "gradients" (private mean-field Langevin dynamics), "counts" (a private histogram per
-        time), "tables" (private tables of two columns at a time), or "auto" (`measures.registry`).
-    seed: None for private noise from the operating system; a number makes the run repeatable, for
-        research, and the result NOT PRIVATE.
-    public_counts: people in each time bin, if these numbers are public knowledge; never read from
-        the data. Only with "replace-one", and in which bin a person is, is not protected then.
-    count_share: share of epsilon that the private number of people per bin may cost.
-    particles, steps, cells, bandwidth, time_coupling, diffusivity: set by hand what is otherwise
-        chosen from public and released numbers. steps are those of private gradients; bandwidth is
-        in shares of the box; diffusivity is variance, in squared shares of the box, per time range.
-        time_coupling says how strongly neighbouring times share what they know, 0 for not at all:
-        in units of the default for counts, and 0.1 by default for gradients.
-    windows: the resolution in time: how many windows are measured, with curves through them. "auto"
-        finds the number that suits how people move, from a private look at it; "bins" measures
-        every declared time bin by itself, each record at the nearest.
-    reference: how people move in between: a process of `pt.reference`, its name with settings
-        ("inertia memory=2"), or "auto": smooth paths of least action along a drift that the model
-        itself shows, with the memory of people who have several records; Brownian motion where a
-        diffusivity is set. `TrajectoryModel.with_reference` changes it later.
-    monotone: features that never fall, or {feature: "rising" or "falling"}, public knowledge.
-    ageing: features that are the time plus a constant of the person, such as an age in the unit of
-        the time; with dates, in years.
-    precision: {feature: step} in which people are written, 1 for integers.
-    constant: {column: value} of columns that are the same for everybody, public knowledge; they are
-        not measured, and tables have them.
-    zone: {column: time zone} in which tables have moments; by default that of the column's type.
-    subspace: many numeric features that people hardly fill. "auto", from six numbers on where
-        gradients measure, spends a tenth of the budget on how features vary together; if few
-        directions hold most of the variance, people are measured along these, and the rest is
-        released as variance. A number sets how many directions; "off" spends nothing on it.
-    persistence: "auto" asks how fast features of people are forgotten, where people may have
-        several records of numbers, for 15 to 25 % of epsilon; "off" spends nothing on it.
-    growth: how the number of people changes, by which paths begin late or end early: "released", by
-        the private numbers of records over time; a public rate, table {time: size} or function; or
-        a `Growth`. None: everybody is there. `TrajectoryModel.with_growth` changes it later.
-    pull, slabs: time_coupling before version 0.2, and windows before 0.3.
+    What each means stands beside it, once for Python, the command line and configurations.
     """
 
     # fmt: off
@@ -289,9 +239,12 @@ class Recipe:
     adjacency: Adjacency = choice("privacy", "add-remove", one_of("add-remove", "replace-one"),
         "what is hidden: whether a person is in the data (add-remove), or what the record says")
     measure: str = choice("privacy", "auto", TEXT,
-        "what the budget buys: counts suit few features, gradients many; auto chooses")
+        "what the budget buys: counts suit few features, gradients many; auto chooses",
+        more="Gradients are private mean-field Langevin dynamics, counts a private histogram per "
+        "time, tables those of two columns at a time.")
     seed: int | None = choice("privacy", None, whole(0, math.inf),
-        "repeatable noise, for research: the result is NOT PRIVATE", example=3)
+        "repeatable noise, for research: the result is NOT PRIVATE", example=3,
+        more="Without one, noise is private and from the operating system.")
     public_counts: PublicCounts = choice("privacy", None, COUNTS,
         "the number of people in each bin, if these are public knowledge; only with replace-one",
         example=[310.0, 305.0, 298.0],
@@ -309,56 +262,57 @@ class Recipe:
     windows: int | Literal["auto", "bins"] = choice("advanced", "auto",
         whole(2, math.inf, "auto", "bins"),
         "windows of time that are measured, with curves through them: how many, or every bin by "
-        "itself (bins)", otherwise="as many as suit how people move")
+        "itself (bins)", otherwise="as many as suit how people move",
+        more="How they move is found by a private look. With bins, each record is at the nearest.")
     subspace: int | Literal["auto", "off"] = choice("advanced", "auto",
         whole(1, math.inf, "auto", "off"),
         "axes along which many numeric features are measured, the rest as variance: how many, or "
-        "never (off)", otherwise="found from six features on")
+        "never (off)", otherwise="found from six features on",
+        more="Where gradients measure, it spends a tenth of the budget on how features vary "
+        "together; if few directions hold most of the variance, people are measured along these.")
     bandwidth: float | None = choice("advanced", None,
         number(SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH),
         "width of a person around a particle, as a share of the box", example=0.05)
     time_coupling: float | None = choice("advanced", None, number(0.0, 10.0),
-        "how strongly neighbouring times share what they know, 0 for not at all", example=0.03)
+        "how strongly neighbouring times share what they know, 0 for not at all", example=0.03,
+        more="In units of the default for counts; for gradients the default is 0.1.")
     diffusivity: float | None = choice("advanced", None, number(1e-9, 100.0),
-        "how much single paths wander, as Brownian motion: variance, in boxes, per range",
+        "how much single paths wander, as Brownian motion: variance, in squared shares of the box, "
+        "per range of time",
         example=0.01)
     reference: Reference | str = choice("motion", "auto", TEXT,
         "how people move in between: auto, brownian, inertia, ornstein-uhlenbeck, drift or "
         "learned, with its settings, as in 'inertia memory=2 share=0.5'", metavar="PROCESS",
         more="It costs nothing and can be changed later. By itself: smooth paths of least action "
-        "along a drift that the released people show.")
+        "along a drift that the released people show, with the memory of people who have several "
+        "records; Brownian motion where a diffusivity is set.",
+        python="Or a process of `pt.reference`. See `TrajectoryModel.with_reference`.")
     monotone: Any = choice("motion", None, NAMES,
-        "features that never fall along a path, from general knowledge", example=["height"])
+        "features that never fall along a path, from general knowledge", example=["height"],
+        python='Or {feature: "rising" or "falling"}.')
     ageing: Any = choice("motion", None, NAMES,
         "features that are the time plus a constant of the person, such as an age in years",
         example=["age"], more="The ages of a population that is renewed stay as they were only "
         "with monotone.")
     precision: Any = choice("motion", None, STEPS,
         "step in which a feature is written, 1 for integers, from general knowledge",
-        example=[["height", 0.1]])
+        example=[["height", 0.1]], python="{feature: step}.")
     constant: Any = choice("motion", None, VALUES,
         "value of a column that is the same for everybody: not measured, and written beside",
-        example=[["site", "A"]])
+        example=[["site", "A"]], python="{column: value}.")
     zone: Any = choice("motion", None, VALUES,
         "time zone in which tables have the moments of a column", otherwise="that of its type",
-        example=[["visit", "Europe/Berlin"]])
+        example=[["visit", "Europe/Berlin"]], python="{column: time zone}.")
     persistence: Literal["auto", "off"] = choice("privacy", "auto", one_of("auto", "off"),
-        "whether to spend on how fast people change, where they may have several records")
+        "whether to spend on how fast people change, where they may have several records",
+        more="How fast features are forgotten takes 15 to 25 % of epsilon.")
     growth: Any = choice("motion", None, GROWTH,
         "a population that changes, so that paths begin late or end early: by the private numbers "
         "of records over time (released), or at a public rate per unit of time", metavar="HOW",
-        otherwise="everybody is there all the time", example="released")
+        otherwise="everybody is there all the time", example="released",
+        python="Or a table {time: size}, a function or a `Growth`. See "
+        "`TrajectoryModel.with_growth`.")
     # fmt: on
-    pull: InitVar[float | None] = None
-    slabs: InitVar[int | str | None] = None
-
-    def __post_init__(self, pull: float | None, slabs: int | str | None) -> None:
-        for old, value in (("pull", pull), ("slabs", slabs)):
-            name = OLD_NAMES[old]
-            if value is not None and getattr(self, name) == getattr(Recipe, name):
-                object.__setattr__(self, name, value)
-        if isinstance(self.measure, str) and self.measure in RENAMED:
-            object.__setattr__(self, "measure", RENAMED[self.measure])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.chosen().items())})"
@@ -375,7 +329,7 @@ class Recipe:
 
     def again(self, **changes: Any) -> Self:
         """The same recipe with some settings changed: how a fit is made once more."""
-        return replace(self, **by_new_names(changes))
+        return replace(self, **changes)
 
     def check(self) -> None:
         """Refuse settings that cannot be used; needs no data, so it can come before reading any."""
@@ -420,6 +374,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, of JSON, that `from_dict` reads; every setting, defaults too."""
+        from privtraj.base.arrays import plain_json
         from privtraj.motion.growth import Growth
 
         if not self.can_be_written:
@@ -430,7 +385,7 @@ class Recipe:
                 del values[later]
         if isinstance(self.growth, Mapping):
             values = {**values, "growth": Growth.declared(self.growth)}
-        return dict(zip(values, map(_plain, values.values()), strict=True))
+        return plain_json(values)
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
@@ -453,29 +408,16 @@ class Recipe:
 
 OPTIONS = {each.name: Option(each.name, **each.metadata["words"]) for each in fields(Recipe)}
 """Every setting as a choice: the command line and the configuration are made of these."""
-
-
-def by_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they are called today."""
-    return {OLD_NAMES.get(name, name): value for name, value in settings.items()}
+MEANINGS = [
+    textwrap.fill(f"{name}: {option.comment} {option.python}", 96, subsequent_indent="    ")
+    for name, option in OPTIONS.items()
+]
+Recipe.__doc__ = "\n".join([inspect.getdoc(Recipe) or "", "", *MEANINGS])
 
 
 def options(group: str) -> tuple[Option, ...]:
     """The settings of one group: "privacy", "motion" or "advanced"."""
     return tuple(OPTIONS[each.name] for each in fields(Recipe) if each.metadata["group"] == group)
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON has it."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if hasattr(value, "tolist"):  # numbers and arrays of numpy
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return [_plain(each) for each in value]
 
 
 def check_public_counts(counts: Any, adjacency: Adjacency, bins: int | None = None) -> None:

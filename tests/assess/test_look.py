@@ -317,25 +317,30 @@ def test_large_files_come_by_pieces(suffix, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("dated", [False, True])
-def test_ranges_are_counted_where_the_records_are(dated, tmp_path, monkeypatch):
+def test_ranges_are_counted_while_a_fit_checks_its_records(dated, tmp_path, monkeypatch):
     pytest.importorskip("duckdb")
     table = frame(stage=["low", "strange"] * (N // 2), height=[*([300.0] * 150), *([39.0] * 50)])
     more = {"time_range": (10, 100)}
     if dated:
         table["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(table["day"] * 86400, unit="s")
         more = {"time_range": ("2024-01-11", "2024-04-10")}
-    in_memory = looked(table, ranges_only=True, **more)
+
+    def counted_of(source):
+        counts = pt.Snapshots.from_table(source, **{**DECLARED, **more}).range_counts
+        return looked(source, counted=counts, **more)
+
     whole = looked(table, **more)
     for name in ("t.parquet", "u.parquet"):
         _file(name)(table[:90] if name[0] == "t" else table[90:], tmp_path)
-    monkeypatch.setattr(look.TableTally, "add", None)  # no record comes back
-    counted = looked(tmp_path, ranges_only=True, **more)
-    assert counted.records == in_memory.records == N
-    for one, other in zip(counted.columns, in_memory.columns, strict=True):
+    monkeypatch.setattr(look.TableTally, "add", None)  # nor are they read again in memory
+    in_database, in_memory = map(counted_of, (tmp_path, table))
+    assert in_database.records == in_memory.records == N
+    for one, *others in zip(whole.columns, in_database.columns, in_memory.columns, strict=True):
         for fault in ("known", "below", "above", "undeclared", "empty"):
-            assert one.get(fault) == other.get(fault), (one["name"], fault)
-    assert counted.wrong == in_memory.wrong == whole.wrong
-    assert len(counted.wrong) == 1
+            for other in others:
+                assert one.get(fault) == other.get(fault), (one["name"], fault)
+    assert in_database.wrong == in_memory.wrong == whole.wrong
+    assert len(whole.wrong) == 1
 
 
 # People, rows, other columns ------------------------------------------------------------------

@@ -11,7 +11,7 @@ import privtraj as pt
 from privtraj import cli
 from privtraj.assess import common, plan, simulate
 from privtraj.assess.common import STAND_INS, UNKNOWN, Estimate
-from privtraj.assess.plan import GOOD, Forecast, MixedForecast, Question
+from privtraj.assess.plan import GOOD, Forecast, Question
 from privtraj.assess.simulate import ENOUGH, StandIn, Yardstick, fewer
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes
@@ -76,7 +76,7 @@ def one_stand_in(monkeypatch, tmp_path):
 @pytest.mark.thorough
 def test_more_budget_and_more_people_are_worth_more(few, many):
     for forecast in (few, many):
-        assert forecast.epsilons.tolist() == [0.125, 1.0, 8.0]
+        np.testing.assert_allclose(forecast.epsilons, 2.0 ** np.array([-3, -1.5, 0, 1.5, 3]))
         # where both reach the most that can be told, chance decides
         assert (np.diff(forecast.worth) >= -0.02 * forecast.worth[:-1]).all()
         assert forecast.worth[-1] > forecast.worth[0]
@@ -113,7 +113,7 @@ def test_text_says_what_a_steward_needs_to_know(many):
 
 def test_settings_are_those_of_the_fits(many):
     low, high = many.settings["cells_per_side"]
-    assert many.settings["measure"] == "counts"
+    assert many.measure == "counts"
     assert 12 <= low <= high <= 64
     assert many.settings["particles"] == [256, 256]
 
@@ -302,7 +302,6 @@ def test_settings_by_hand_reach_the_fit(one_stand_in):
 def test_many_features_are_forecast_by_gradients(one_stand_in):
     worths, settings = plan.worth_over(Question(2000, 2, 4, Recipe(4.0)), np.array([4.0]))
     assert worths.shape == (1, 1)
-    assert settings["measure"] == "gradients"
     assert settings["steps"][0] > 0
     assert settings["cells_per_side"] == [0, 0]
 
@@ -353,8 +352,8 @@ def test_bad_questions_are_refused(wrong, said):
 
 def test_a_plan_of_categories_says_the_measure_and_why():
     made = pt.plan(6000, features=3, columns=COLUMNS)
-    assert isinstance(made, MixedForecast)
-    assert (made.numbers, made.categories) == (3, 3)
+    assert made.curve == ()
+    assert made.expected is None
     assert [one["values"] for one in made.kept] == [2, 6, 2]
     synthesizer = pt.TrajectorySynthesizer(1.0, 1e-5)
     numbers = {f"x{k}": (0, 1) for k in range(3)}
@@ -362,6 +361,7 @@ def test_a_plan_of_categories_says_the_measure_and_why():
     assert made.measure == synthesizer.measure_for(axes).name == "tables"
     text = str(made)
     assert "private tables, because there are 3 categories among the columns" in text
+    assert "3 numbers and 3 categories of 10 values together" in text
     assert "not promised" in text
     assert "worth" not in text
 
@@ -411,7 +411,7 @@ def test_columns_of_numbers_are_simulated_as_features_are(monkeypatch):
     assert pt.plan(100, features=3) == "kept"
     assert asked[0] == asked[1]
     gaps = pt.plan(100, columns={"y": pt.Number(0, 1, missing=True)})
-    assert isinstance(gaps, MixedForecast)
+    assert gaps.curve == ()
     assert gaps.reason.startswith("some numbers may be missing")
 
 
@@ -427,5 +427,5 @@ def test_the_command_takes_columns_and_configurations(capsys, tmp_path):
     )
     assert cli.main(["plan", "--people", "6000", "--config", str(config), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["numbers"], told["categories"], told["privacy_spent"]) == (1, 1, 0)
+    assert (len(told["columns"]), len(told["kept"]), told["privacy_spent"]) == (2, 1, 0)
     assert told["question"]["epsilon"] == 0.5

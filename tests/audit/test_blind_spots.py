@@ -387,7 +387,7 @@ def test_the_blind_spots_are_caught_in_whole_fits(name, planted):
     found = audit(TrajectorySynthesizer(1.0, DELTA, **FITS), runs=20, confidence=0.99, seed=1)
     assert found.violated
     assert found.noise[0].p < 1e-12  # so at nearly every other seed too
-    assert "VIOLATED. The noise is not what the ledger states" in str(found)
+    assert "VIOLATED. The noise is not as stated" in str(found)
     assert not found.of(ALL).violated
 
 

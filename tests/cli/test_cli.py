@@ -465,7 +465,7 @@ def test_what_the_system_throws(raised, code, said, tmp_path, capsys, monkeypatc
     def fail(*_):
         raise raised
 
-    monkeypatch.setattr(fit, "settled", fail)
+    monkeypatch.setattr(fit, "_prepared", fail)
     assert cli.main(_fit_words("data.csv", tmp_path / "m.privtraj")) == code
     error = capsys.readouterr().err
     assert error.startswith("privtraj: error: ")

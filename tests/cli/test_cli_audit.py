@@ -109,10 +109,10 @@ def test_help_tells_the_default_numbers_of_runs(capsys):
         (["--delta", "1"], "delta must be"),
         (["--confidence", "1"], "confidence must be"),
         (["--runs", "10"], "from 20"),
-        (["--view", "everything"], "--view must be transcript or released"),
+        (["--view", "everything"], "--view must be 'transcript' or 'released'"),
         (
             ["--canary", "yellow"],
-            "--canary must be alone, corner, rare, duplicated, level, missing or all",
+            "--canary must be 'alone', 'corner', 'rare', 'duplicated', 'level', 'missing' or 'all'",
         ),
         (["--out", "audit.csv"], "must end in .json"),
         (["--delta", "0", "--measure", "gradients"], "--measure counts"),

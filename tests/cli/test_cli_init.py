@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from privtraj import cli, datasets
 from privtraj.base.errors import InputError
 from privtraj.cli import config, prepare
+from privtraj.cli.options import OPTIONS
 from privtraj.data import detection
 from privtraj.data import sql as sources
 from privtraj.export import tables as export_tables
@@ -209,11 +210,11 @@ def test_columns_have_the_kind_of_their_type_and_a_domain_to_fill_in(tmp_path, c
     assert not any(s in text for s in ("SECRET", "1950", "zebra", "777", "888", "889", "quagga"))
     rest = ("feature", "time_range", "epsilon", "delta")
     with pytest.raises(InputError, match="filled in for 'born', 'sex', 'kids', 'region', 'stage':"):
-        config.load(tmp_path / "fit.toml", but=rest)
+        config.load(tmp_path / "fit.toml", set(OPTIONS) - set(rest))
     for old, new in {"<low>": "2001-01-01", "<high>": "2002-01-01"}.items():
         text = text.replace(old, new)
     (tmp_path / "fit.toml").write_text(text.replace('"<values>"', '["a", "b"]'))
-    found = config.load(tmp_path / "fit.toml", but=rest)["columns"]
+    found = config.load(tmp_path / "fit.toml", set(OPTIONS) - set(rest))["columns"]
     assert found["smoker"] == {"kind": "boolean"}
     assert found["sex"] == {"kind": "category", "values": ["a", "b"], "fixed": True}
     ends = {"low": "2001-01-01", "high": "2002-01-01"}
@@ -235,7 +236,9 @@ def test_odd_names_of_columns_survive(tmp_path):
     assert run(path, "-o", tmp_path / "fit.toml") == 0
     text = (tmp_path / "fit.toml").read_text().replace('"<low>"', "0").replace('"<high>"', "1")
     (tmp_path / "fit.toml").write_text(text)
-    found = config.load(tmp_path / "fit.toml", but=("time_range", "bins", "epsilon", "delta"))
+    found = config.load(
+        tmp_path / "fit.toml", OPTIONS.keys() - {"time_range", "bins", "epsilon", "delta"}
+    )
     assert [column for column, _, _ in found["feature"]] == odd
 
 

@@ -297,8 +297,14 @@ def test_options_of_the_ledger_need_one(options, clinic, tmp_path, capsys):
     words = _words(clinic, tmp_path / "m.privtraj", tmp_path / "x")
     at = words.index("--ledger")
     assert cli.main([*words[:at], *words[at + 2 :], *options]) == 2
-    assert "need --ledger FILE" in _error(capsys)
+    assert "goes with --ledger" in _error(capsys)
     assert _content(tmp_path) == {}
+
+
+def test_people_of_a_batch_are_new_by_word_without_a_ledger_too(tmp_path, capsys):
+    words = ["extend", str(tmp_path / "m.privtraj"), "more.csv", "--time-range", "0", "1"]
+    assert cli.main([*words, "--new-people", "--out", str(tmp_path / "n.privtraj")]) == 2
+    assert "there is no file" in _error(capsys)
 
 
 @pytest.mark.parametrize("option", ["--out", "--certificate", "data"])

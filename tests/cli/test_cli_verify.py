@@ -170,7 +170,7 @@ def test_what_is_no_model_or_no_certificate(good, tmp_path, capsys):
     _refused([good.certificate], "not a privtraj model", capsys)
     missing = str(tmp_path / "none.json")
     _refused([good.model, "--certificate", missing], "there is no file", capsys)
-    _refused([good.model, "--certificate", good.model], "not a certificate", capsys)
+    _refused([good.model, "--certificate", good.model], "is named twice", capsys)
     for text in ("", "{", "[]", "7", "null", '{"epsilon": 1}', "\ud800"):
         path = tmp_path / "bad.json"
         path.write_bytes(text.encode("utf-8", "surrogatepass"))

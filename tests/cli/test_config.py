@@ -44,7 +44,7 @@ WORDS = [
 
 
 def parse(*words):
-    return vars(fit.settled(parser(fit.fit).parse_args([str(word) for word in words])))
+    return vars(fit.fit.settled(parser(fit.fit).parse_args([str(word) for word in words])))
 
 
 def save(path, text):
@@ -87,18 +87,18 @@ def test_choices_have_the_defaults_of_the_function_that_takes_them(function):
 
 def test_a_synthesizer_can_be_told_everything_on_the_command_line():
     taken = set(inspect.signature(TrajectorySynthesizer).parameters)
-    assert taken - set(OPTIONS) == set(recipe.OLD_NAMES)
+    assert taken <= set(OPTIONS)
 
 
 @pytest.mark.parametrize(
     "name", [name for name, option in OPTIONS.items() if "whole" in option.kind.must]
 )
 def test_whole_numbers_have_the_limits_of_their_options(name):
-    kind, option = OPTIONS[name].kind, _options()[name].type
+    kind, option = OPTIONS[name].kind, OPTIONS[name].flag
     for value in (-1, 0, 1, 2, 10**9, 10**9 + 1):
         try:
-            expected = option(str(value))
-        except argparse.ArgumentTypeError:
+            expected = parse(*WORDS, option, value)[name]
+        except InputError:
             with pytest.raises(ValueError, match=r"^$"):
                 kind.read(value)
         else:
@@ -174,8 +174,8 @@ def _values(key):
         return VALUES[key.kind]
     if key is OPTIONS["public_counts"]:
         return st.lists(st.floats(0, 1e6), min_size=2, max_size=4)
-    if "choices" in key.kind.typed:
-        return st.sampled_from(key.kind.typed["choices"])
+    if key.kind.words and key.kind.numbers is None:
+        return st.sampled_from(key.kind.words)
     limits = re.search(r"(?:from|between) (\S+) (?:to|and) (\S+)", key.kind.must)
     if "whole" in key.kind.must:
         return st.integers(2, int(limits[2]) if limits else 10**9)
@@ -265,7 +265,7 @@ def test_the_file_alone_is_enough(good):
     assert args["data"] == good.parent / "clinic.csv"
     for name in ("time", "person", "feature", "time_range", "bins", "epsilon", "delta"):
         assert args[name] == expected[name], name
-    assert args["run"] is fit.fit.run
+    assert args["run"] is fit.fit
 
 
 def test_what_is_given_wins_even_if_it_is_the_default(good):
@@ -283,7 +283,7 @@ def test_what_is_given_wins_even_if_it_is_the_default(good):
 def test_a_parser_can_be_used_twice(good):
     once = parser(fit.fit)
     first = once.parse_args(["fit", "--config", str(good)])
-    assert fit.settled(once.parse_args(WORDS)).adjacency == "add-remove"
+    assert fit.fit.settled(once.parse_args(WORDS)).adjacency == "add-remove"
     assert once.parse_args(["fit", "--config", str(good)]) == first
 
 
@@ -481,15 +481,6 @@ def test_a_mistake_ends_with_one_sentence_and_code_2(tmp_path, capsys):
     assert "did you mean epsilon?" in said
 
 
-def test_the_old_name_of_an_option_is_taken_for_one_version():
-    commands = argparse.ArgumentParser().add_subparsers()
-    fit.fit.add(commands)
-    added = commands.choices["fit"]
-    assert added.parse_args(["--pull", "0.2"]).time_coupling == 0.2
-    assert added.parse_args(["--slabs", "bins", "--measure", "marginals"]).windows == "bins"
-    assert added.parse_args(["--measure", "marginals"]).measure == "tables"
-
-
 def test_a_pattern_is_all_columns_like_it(tmp_path, capsys):
     names = ["day", "X_pca-0", "X_pca-1", "X_pca-10", "weight [kg]", "gene_a"]
     table = np.random.default_rng(0).random((40, len(names)))
@@ -505,4 +496,5 @@ def test_a_pattern_is_all_columns_like_it(tmp_path, capsys):
     form = tmp_path / "fit.toml"
     form.write_text('data = "cells.csv"\ntime = "day"\nfeature = [["X_pca-*", 0, 1]]\n')
     words = ["plan", "--people", "500", "--epsilon", "1", "--delta", "1e-5", "--config", str(form)]
-    assert prepare._asked(parser(prepare.plan).parse_args(words))["features"] == 3
+    asked = prepare.plan.settled(parser(prepare.plan).parse_args(words))
+    assert prepare.forecast_of(vars(asked))["features"] == 3

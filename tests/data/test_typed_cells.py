@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from privtraj.base.errors import InputError
 from privtraj.columns.cells import MISSING, fingerprint, key_of, spellings
 from privtraj.columns.kinds import Boolean, Category, Date, Integer, Number, Ordered
-from privtraj.data.records import digest_of, values_of
+from privtraj.data.records import Cells, digest_of
 from privtraj.data.snapshots import Snapshots
 from privtraj.export import tables as export_tables
 
@@ -198,11 +198,11 @@ def test_bounds_and_columns_go_together():
 @pytest.mark.parametrize("word", sorted(MISSING))
 def test_a_text_means_missing_unless_it_is_declared(word):
     cells = pa.chunked_array([["F", word, None]])
-    assert values_of(cells, Category(["F", "M"], missing=True)).tolist() == [0, 2, 2]
-    assert np.isnan(values_of(cells, Category(["F", "M"], other="M"))[1:]).all()
+    assert Cells.read(cells, Category(["F", "M"], missing=True)).values.tolist() == [0, 2, 2]
+    assert np.isnan(Cells.read(cells, Category(["F", "M"], other="M")).values[1:]).all()
     if word:
         told = Category(["F", word], missing=True)
-        assert values_of(cells, told).tolist() == [0, 1, 2]
+        assert Cells.read(cells, told).values.tolist() == [0, 1, 2]
 
 
 def test_missing_drops_only_what_must_be_there():
@@ -252,20 +252,20 @@ def test_spellings_are_the_texts_of_a_key(text):
 
 def test_whole_numbers_and_truths_stand_for_declared_texts_and_the_reverse():
     cells = pa.chunked_array([pa.array([1.0, 0.0, 2.0])])
-    assert values_of(cells, Category(["0", "1", "2"])).tolist() == [1, 0, 2]
-    assert values_of(cells.slice(0, 2), Boolean()).tolist() == [1, 0]
-    assert values_of(pa.chunked_array([["2.0", "1"]]), Category([1, 2])).tolist() == [1, 0]
+    assert Cells.read(cells, Category(["0", "1", "2"])).values.tolist() == [1, 0, 2]
+    assert Cells.read(cells.slice(0, 2), Boolean()).values.tolist() == [1, 0]
+    assert Cells.read(pa.chunked_array([["2.0", "1"]]), Category([1, 2])).values.tolist() == [1, 0]
     with pytest.raises(InputError, match="1 of 2 records have values in 'x' that are not declared"):
-        values_of(pa.chunked_array([["yes", "1"]]), Category([0, 1], name="x"))
+        Cells.read(pa.chunked_array([["yes", "1"]]), Category([0, 1], name="x"))
 
 
 def test_booleans_take_answers_as_people_write_them():
     said = ["yes", "No", "Y", "n", "T", "f", "TRUE", "0", "NO", "yEs"]
-    found = values_of(pa.chunked_array([said]), Boolean())
+    found = Cells.read(pa.chunked_array([said]), Boolean()).values
     assert found.tolist() == [1, 0, 1, 0, 1, 0, 1, 0, 0, 1]
     for other in ("ja", "2", "yes ", "-1"):
         with pytest.raises(InputError, match="'x' that are not true or false, yes or no, 1 or 0"):
-            values_of(pa.chunked_array([[other]]), Boolean(name="x"))
+            Cells.read(pa.chunked_array([[other]]), Boolean(name="x"))
     with pytest.raises(InputError, match="1 of 1 records have missing"):
         Snapshots.from_table({"t": [0.0], "x": ["NA"]}, **HOW, columns={"x": bool})
 

@@ -401,7 +401,7 @@ def test_whatever_was_paid_for_is_finite(n, epsilon, names, seed):
     table = {"t": rng.uniform(0, 1, n), **{name: draws[name] for name in names}}
     columns = {name: KINDS[name] for name in names}
     people = pt.Snapshots.from_table(table, time="t", time_range=(0, 1), columns=columns)
-    made = pt.TrajectorySynthesizer(epsilon, 1e-5, seed=seed, measure="marginals").fit(people)
+    made = pt.TrajectorySynthesizer(epsilon, 1e-5, seed=seed, measure="tables").fit(people)
     assert np.isfinite(made.particles).all()
     assert made.particles.min() >= 0
     assert made.particles.max() <= 1

@@ -4,6 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.interpolate import PchipInterpolator
 from scipy.stats import multivariate_normal
 
 from privtraj.motion import sinkhorn
@@ -88,6 +91,18 @@ def test_without_diffusivity_a_bridge_is_straight():
         between(*args, "bridge", np.random.default_rng(0)),
         between(*args, "linear", np.random.default_rng(1)),
     )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 9), st.integers(0, 999))
+def test_splines_are_the_monotone_cubics_of_scipy(count, seed):
+    rng = np.random.default_rng(seed)
+    knots = rng.uniform(size=(20, count, 2))
+    knots = np.where(rng.random(knots.shape) < 0.3, np.round(3 * knots) / 3, knots)  # equal ones
+    clock = np.cumsum(rng.uniform(0.1, 1, count))
+    times = np.append(rng.uniform(clock[0], clock[-1], 20), clock)
+    values = between(knots, clock, times, Brownian(TAU), "spline", rng)
+    np.testing.assert_allclose(values, PchipInterpolator(clock, knots, axis=1)(times), atol=1e-12)
 
 
 def test_splines_do_not_overshoot_their_knots():

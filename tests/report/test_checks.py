@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import pytest
 import privtraj as pt
 from mixed_clinic import COLUMNS, mixed_model
 from privtraj.assess import quality as estimates
+from privtraj.assess.ask import Answer
 from privtraj.assess.common import Estimate
 from privtraj.assess.groups import Group
 from privtraj.assess.quality import Quality
+from privtraj.assess.questions import Columns
 from privtraj.base.errors import about
 from privtraj.report.checks import (
     checks,
@@ -132,11 +135,21 @@ def quality(*people, or_more=False):
             Group("sex", "M", 0.6, 0.03, 0.3, ""),
             Group("code", "a", 0.048, 0.04, 0.3, ""),
         ),
-        {"height": (1.0, 3.0, 3.0)},
-        {"height, weight": 0.8, "height, age": -0.1},
-        0.14,
         3,
     )
+
+
+class Known:
+    """Answers of which the values are known, and the intervals as wide as is said."""
+
+    def __init__(self, model, correlation=0.8, half=0.14):
+        self.columns, self.row = Columns(model), {"value": correlation, "people": 90, "lost": ""}
+        self.half = half
+
+    def ask(self, asked):
+        value = self.row["value"]
+        row = self.row | {"low": value - self.half, "high": value + self.half}
+        return Answer("", "", tuple(row for _ in product(*(key.labels for key in asked.keys))))
 
 
 @pytest.mark.parametrize(
@@ -154,15 +167,16 @@ def test_grades_follow_worth_over_all_and_at_the_worst_time(model, people, expec
 
 
 def test_times_and_groups_that_are_lost_are_marked(model):
-    table = worth_tables(model, quality(3, 80, 90))
+    table = worth_tables(model, quality(3, 80, 90), Known(model))
     assert [row[0] for row in table["times"]] == ["0", "10", "20"]
     assert [row[3] for row in table["times"]] == [True, False, False]
     assert table["groups"][0][0] == "sex: F"
     assert [row[3] for row in table["groups"]] == [True, False, False]
-    assert table["correlations"] == [("height, weight", "0.80 ± 0.14")]
-    fewer = worth_tables(model, quality(10, 20, 90))["times"]  # 10: a quarter of the mean, 40
-    assert [row[3] for row in fewer] == [False, False, False]
-    assert worth_tables(model, None) is None
+    assert table["correlations"] == [("height, weight", "0.66 to 0.94")]
+    fewer = worth_tables(model, quality(10, 20, 90), Known(model, half=0.9))
+    assert [row[3] for row in fewer["times"]] == [False, False, False]  # a quarter of the mean, 40
+    assert fewer["correlations"] == []  # an interval around 0 says nothing
+    assert worth_tables(model, None, Known(model)) is None
 
 
 def test_the_page_says_it_without_false_precision(model, monkeypatch):
@@ -175,18 +189,19 @@ def test_the_page_says_it_without_false_precision(model, monkeypatch):
     assert "≈ 60 or more" in text
     assert "15 to 150 in nine cases of ten" in text
     assert "51.3" not in text
-    assert "0.80 ± 0.14" in text
     without = page_with(None)
     assert "Worth of numbers" not in without
     assert "15 to 150" not in without
 
 
-def test_bands_of_medians_are_read_between_times_in_shares_of_the_box(model):
+def test_bands_of_medians_are_as_wide_as_answers_in_shares_of_the_box(model):
     shown = sampled(model)
-    height, weight = page_data(model, shown, quality(9, 9, 9))["doubt"]
-    at = np.searchsorted(shown.times, [0.0, 5.0, 20.0])
-    np.testing.assert_allclose(np.array(height)[at], [0.01, 0.02, 0.03])
-    assert weight is None
+    height, weight = page_data(model, shown, Known(model, 100.0, half=5.0))["doubt"]
+    sides = np.ptp(shown.bounds, axis=1)
+    np.testing.assert_allclose(height, 5 / sides[0], atol=1e-5)
+    np.testing.assert_allclose(weight, 5 / sides[1], atol=1e-5)
+    wide = page_data(model, shown, Known(model, 100.0, half=60.0))["doubt"]
+    assert wide == [None, None]  # wider than people themselves: it says nothing
 
 
 # Ranges that miss the data ---------------------------------------------------------------------

@@ -226,11 +226,12 @@ def _statistic(asked: Asked, x: list[Floats], share: Floats, wide: float) -> tup
 
 
 class Answers:
-    """Of one model, whose people are drawn once for all questions about the same periods."""
+    """Of one model, whose people are drawn once for all questions about the same periods, and about
+    none."""
 
     def __init__(self, model: TrajectoryModel, progress: Progress | None = None) -> None:
         self.model, self.progress = model, progress
-        self.columns = Columns(model)
+        self.columns, self._edges = Columns(model), np.empty(0)
         self._crowd, self._drawn = PossibleCrowd(model), dict[Any, Crowd]()
 
     def ask(self, question: str | Asked) -> Answer:
@@ -271,13 +272,14 @@ class Answers:
 
     def _people(self, asked: Asked, refit: int = 0) -> Crowd:
         """Of the model, or of a refit of it."""
-        key = refit, asked.edges.tobytes()
+        self._edges = asked.edges if len(asked.edges) else self._edges
+        key = refit, self._edges.tobytes()
         if key not in self._drawn:
             model, scale = self.model, 1.0
             if refit:
                 model, drawn = refitted(model, refit, self._crowd)
                 scale = self._crowd.people / drawn  # people that one of it stands for
-            times, people = _moments(model, asked.edges)
+            times, people = _moments(model, self._edges)
             # as they are at each time: not with those who come and go, nor as they would age
             public = replace(model.constraints, monotone={})
             everybody = replace(model, growth=None, constraints=public)
@@ -287,11 +289,11 @@ class Answers:
             self._drawn[key] = Crowd.of(values, times, scale * people)
         return self._drawn[key]
 
-    def _possible(self, asked: Asked) -> Crowd:
+    def _possible(self) -> Crowd:
         """Of people who may be the truth."""
-        key = "possible", asked.edges.tobytes()
+        key = "possible", self._edges.tobytes()
         if key not in self._drawn:
-            known, (times, people) = self.model.columns, _moments(self.model, asked.edges)
+            known, (times, people) = self.model.columns, _moments(self.model, self._edges)
             unit = self._crowd.places(np.repeat(times, PEOPLE), 101).reshape(len(times), PEOPLE, -1)
             values = np.stack([one.from_unit(unit[..., k]) for k, one in enumerate(known)], axis=-1)
             self._drawn[key] = Crowd.of(decoded(known, values).swapaxes(0, 1), times, people)
@@ -345,7 +347,7 @@ class Answers:
 
     def _by_refits(self, asked: Asked, spread: Floats, own: Floats) -> list[Doubt]:
         """By what fits to people who may be the truth make of them."""
-        squares, wanted = [], statistics(asked, self._possible(asked), spread)[:, 1]
+        squares, wanted = [], statistics(asked, self._possible(), spread)[:, 1]
         for k in range(1, REFITS + 1):
             try:
                 crowd = self._people(asked, k)

@@ -32,6 +32,7 @@ UNKNOWN = 0.9
 """Standard deviation of the logarithm of worth that no simulated case knows of, as of groups that
 exchange people where they stay: intervals of .8 held the truth of 86 % of the even populations of
 experiments/quality.py, of 1.0 that of 95 %."""
+LEAST_WORTH = 0.5  # people: as what counts that is worse than one of them
 SURE = 1.64  # deviations to either side that hold the truth in nine cases of ten
 
 
@@ -87,9 +88,9 @@ class Estimate:
 
     @classmethod
     def of(cls, worths: Sequence[float] | Floats) -> Estimate:
-        """Of worths (n,) that are equally likely: their geometric mean, and as far from it as they
+        """Of worths (...) that are equally likely: their geometric mean, and as far from it as they
         vary, and `UNKNOWN` beside. What is worse than one person counts as half a person."""
-        logs = np.log(np.maximum(worths, 0.5))
+        logs = np.log(np.maximum(worths, LEAST_WORTH))
         middle, away = float(logs.mean()), SURE * math.hypot(float(logs.std()), UNKNOWN)
         most = float(MOST_TOLD)
         people, low, high = (float(np.exp(middle + k * away)) for k in (0, -1, 1))

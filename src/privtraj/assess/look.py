@@ -26,6 +26,7 @@ from privtraj.data import arrow, detection, sql, tables
 from privtraj.data.detection import Detected
 from privtraj.data.dialect import TEXT, CellKind, Dialect
 from privtraj.data.public import PublicInputs, declaring
+from privtraj.data.records import RangeCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,28 +111,30 @@ def check(
     *,
     query: str | None = None,
     row_by_row: bool = False,
-    ranges_only: bool = False,
+    counted: RangeCounts | None = None,
     public_counts: Sequence[float] | None = None,
     **declared: Any,
 ) -> TableCheck:
     """Look at a table before a fit: what lies outside the declared ranges, what a fit would refuse.
 
     The arguments are those of `Snapshots.from_table`. public_counts: people in each bin, if these
-    are public.  ranges_only: spend no time on how the file seems to be written and what other
-    columns it has.
+    are public.  counted: `range_counts` of snapshots of the table, by which alone ranges are looked
+    at, and nothing else is; the records are read once more only to find those outside a domain.
 
     The result is about raw records: it is for their steward alone, and never for release. It says
     that a range is wrong, not what it should be: ranges are public knowledge or none at all.
     """
     public = PublicInputs.declared(**declared)
     dialect, person, where = public.dialect, public.person, public.domain
-    tally = TableTally(public, person, where, dialect, ranges_only)
-    counted = ranges_only and where is None and _in_database(source, query, tally, row_by_row)
-    for block in () if counted else _blocks(source, query, tally, dialect, row_by_row):
-        tally.add(block)
+    tally = TableTally(public, person, where, dialect)
+    if counted is not None and where is None:
+        tally.take(counted)
+    else:
+        for block in _blocks(source, query, tally, dialect, row_by_row):
+            tally.add(block)
     files, guess, read, others = _files(source), None, [], {}
     is_csv = bool(files) and detection.is_csv(files[0])
-    if not ranges_only:
+    if counted is None:
         try:
             guess = detection.detect(files[0]) if is_csv else None
         except InputError:  # of a file that tells too little
@@ -177,23 +180,6 @@ def _blocks(
     else:
         for batch in remote.batches():
             yield pa.Table.from_batches([batch])
-
-
-def _in_database(source: Any, query: str | None, tally: TableTally, row_by_row: bool) -> bool:
-    """Whether the database that holds the records has counted what tells a wrong range."""
-    public = tally.public
-    kinds = public.cell_kinds
-    remote = sql.remote_table(
-        source, query, list(kinds), kinds, public.dialect, row_by_row=row_by_row
-    )
-    if remote is None:
-        return False
-    from privtraj.data import sql_rows  # which needs Ibis
-
-    counted = sql_rows.range_counts(remote, public)
-    if counted is not None:
-        tally.take(counted)
-    return counted is not None
 
 
 def how_read(

@@ -12,12 +12,12 @@ import inspect
 import math
 import textwrap
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privtraj.assess.common import STAND_INS, Estimate, kept
+from privtraj.assess.common import LEAST_WORTH, STAND_INS, Estimate, kept
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, about, aligned, is_whole, short
 from privtraj.columns.declared import declared_columns
@@ -37,13 +37,21 @@ Progress = Callable[[int, int], None]
 LARGEST_TIMES, LARGEST_FEATURES = 1000, 64  # that may be asked for
 # Set by hand.
 SEED = 1
-STEPS = (-3, -1.5, 0, 1.5, 3)  # powers of two of epsilon: each takes a fit of every stand-in
+STEPS = (-3, 0, 3)  # powers of two of epsilon: each takes a fit of every stand-in
 SCORED_TIMES = 3  # at which a fit is compared with the truth: each takes an optimal transport
 READ_AT = np.array([0.12, 0.45, 0.83])  # where they are compared if people are at any time
 # Set by hand: what is said of how many people per time.
 GOOD = 20  # below it a forecast warns
 POOR = 5  # below it one should expect hardly anything
 _BUDGET = ("epsilon", "delta", "adjacency", "measure")
+BY_HAND = "you set it by hand"
+CHOSEN = {
+    "cells_per_side": "cells per feature",
+    "particles": "particles per time",
+    "steps": "steps",
+    "windows": "windows of time",
+}
+"""Settings that a fit chooses, in words."""
 
 
 # What is asked ------------------------------------------------------------------------------------
@@ -55,6 +63,7 @@ class Question:
 
     times: at which all records are, such as days of an experiment; None for any time.
     public_counts: whether numbers of people in time bins will be public.
+    columns: as declared, or nothing but `features` numbers.
     """
 
     people: int
@@ -63,6 +72,7 @@ class Question:
     recipe: Recipe
     public_counts: bool = False
     records_per_person: int = 1
+    columns: tuple[Column, ...] = ()
 
     @property
     def records(self) -> int:
@@ -88,13 +98,20 @@ class Question:
         return TrajectorySynthesizer.of(self.recipe).measure_for(self.features)
 
     def to_dict(self) -> dict[str, Any]:
-        own = {name: value for name, value in vars(self).items() if name != "recipe"}
+        own = {k: v for k, v in vars(self).items() if k not in ("recipe", "columns")}
         budget = {name: getattr(self.recipe, name) for name in _BUDGET}
         return {**own, **budget, "settings": self.by_hand}
 
-    def text(self, columns: str) -> str:
-        """In two lines, and what its guarantee means; columns: in words."""
-        recipe, g = self.recipe, self.records_per_person
+    def text(self) -> str:
+        """In two lines, and what its guarantee means."""
+        recipe, g, columns = self.recipe, self.records_per_person, _of(self.features, "feature")
+        if self.columns:
+            shown = [column for column in self.columns if not column.of]
+            levels = [column.levels for column in shown if isinstance(column, Category)]
+            columns = (
+                f"{_of(len(shown) - len(levels), 'number')} and "
+                f"{_of(len(levels), 'category', 'categories')} of {sum(levels)} values together"
+            )
         each = "one record each" if g == 1 else f"{g} records each"
         when = "at any time"
         if self.times is not None:
@@ -122,18 +139,25 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What quality to expect of a fit, simulated on stand-ins; nothing in it is about anybody.
+    """What to expect of a fit; nothing in it is about anybody.
 
-    epsilons: (k,) that were tried, `epsilon` among them.  curve: what to expect at each.
+    measure, reason: how the budget will be spent, and why.
+    epsilons: (k,) that were tried, `epsilon` among them.  curve: what to expect at each, by
+    simulation; nothing where some columns are categories, or may be missing.
     settings: what the fits at `epsilon` chose, (least, most) over stand-ins.
     simulated: people in each simulated fit.
+    kept: of each category, how many people a value needs for its share and for the means of numbers
+    among them, and what is lost of its values if they are equally frequent (`groups`).
     """
 
     question: Question
+    measure: str
+    reason: str
     epsilons: Floats
-    curve: tuple[Estimate, ...]
-    settings: dict[str, Any]
-    simulated: int
+    curve: tuple[Estimate, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    simulated: int = 0
+    kept: tuple[dict[str, Any], ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -146,14 +170,23 @@ class Forecast:
         return np.array([level.worth for level in self.curve])
 
     @property
-    def expected(self) -> Estimate:
-        """At the epsilon that was asked for."""
-        return self.curve[self.epsilons.tolist().index(self.epsilon)]
+    def expected(self) -> Estimate | None:
+        """At the epsilon that was asked for, if anything was simulated."""
+        return self.curve[self.epsilons.tolist().index(self.epsilon)] if self.curve else None
 
     @property
     def warning(self) -> str | None:
         """What to know before fitting, and what would help; None if nothing."""
-        if self.expected.worth >= GOOD:
+        few = f"{self.question.people:,} people are few for "
+        lost = [
+            f"the {one['values']} values of '{one['column']}'" for one in self.kept if one["lost"]
+        ]
+        if lost:
+            return (
+                f"{few}these values at this epsilon: expect to lose {' and '.join(lost)}, if they "
+                "are equally frequent. Merge rare values, or use more people or a larger epsilon."
+            )
+        if self.expected is None or self.expected.worth >= GOOD:
             return None
         little = "hardly anything" if self.expected.worth < POOR else "little"
         helps = f"no epsilon that was tried reaches {GOOD}"
@@ -162,25 +195,27 @@ class Forecast:
             vain = ", which promises little to anybody," * (epsilon > LARGE_EPSILON)
             helps = f"epsilon {epsilon:.3g}{vain} would reach {GOOD}, by simulation"
         return (
-            f"{self.question.people:,} people are few for this wish: expect {little}, as "
-            f"{self.expected} per time is below {GOOD}. More people help, or fewer features; "
-            f"{helps}."
+            f"{few}this wish: expect {little}, as {self.expected} per time is below {GOOD}. More "
+            f"people help, or fewer features; {helps}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "question": self.question.to_dict(),
-            "expected": asdict(self.expected),
+            "columns": [str(column) for column in self.question.columns if not column.of],
+            "measure": self.measure,
+            "reason": self.reason,
+            "expected": self.expected and asdict(self.expected),
             "curve": [
                 {"epsilon": epsilon, **asdict(level)}
                 for epsilon, level in zip(self.epsilons.tolist(), self.curve, strict=True)
             ],
             "settings": self.settings,
+            "kept": list(self.kept),
             "warning": self.warning,
             "weak_guarantee": self.question.weak,
             "largest_worth": MOST_TOLD,
-            "stand_ins": list(STAND_INS),
-            "fits_per_epsilon": len(STAND_INS),
+            "stand_ins": list(STAND_INS) if self.curve else [],
             "simulated_people": self.simulated,
             "privacy_spent": 0,
         }
@@ -191,11 +226,18 @@ class Forecast:
         curve = [dict(point) for point in values["curve"]]
         epsilons = np.array([point.pop("epsilon") for point in curve], float)
         levels = tuple(Estimate(**point) for point in curve)
-        return cls(question, epsilons, levels, values["settings"], values["simulated_people"])
+        told = (values[name] for name in ("settings", "simulated_people"))
+        return cls(question, values["measure"], values["reason"], epsilons, levels, *told)
 
     def __str__(self) -> str:
-        question, level, settings = self.question, self.expected, self.settings
-        crowds = list(STAND_INS)
+        question, said = self.question, self._simulated() if self.curve else self._of_categories()
+        warned = [_wrapped(f"WARNING: {self.warning}")] if self.warning else []
+        return "\n\n".join([question.text(), *said[:-1], *warned, _wrapped(said[-1])])
+
+    def _simulated(self) -> list[str]:
+        """What came out, how it was made, and what it does not say."""
+        level, crowds = self.expected, list(STAND_INS)
+        assert level is not None
         meant = (
             "That is worse than the raw, unprotected record of a single person at each time."
             if level.worth < 1
@@ -212,87 +254,28 @@ class Forecast:
             mark = "  >" if epsilon == self.epsilon else ""
             numbers = (about(one.worth) + "+" * one.or_more, about(one.low), about(one.high))
             rows.append((mark, f"{epsilon:.3g}", *numbers, ""))
-        how = [f"private {settings['measure']}"]
-        for key, what in (
-            ("cells_per_side", "cells per feature"),
-            ("particles", "particles per time"),
-            ("steps", "steps"),
-            ("windows", "windows of time"),
-        ):
-            least, most = settings[key]
+        how = [f"private {self.measure}"]
+        for key, what in CHOSEN.items():
+            least, most = self.settings[key]
             if most:
                 how.append(f"{least} {what}" if least == most else f"{least} to {most} {what}")
-        size = ""
-        if self.simulated < question.people:
-            size = (
-                f"with {self.simulated:,} people instead of {question.people:,}, and as much noise "
-                "per person, "
-            )
-        small_print = (
-            f"Simulated {size}on {len(STAND_INS)} public stand-in crowds (such as {crowds[0]} or "
-            f"{crowds[-1]}): no data were read and nothing was spent. Your people may be harder or "
-            "easier to describe than these; the report of the fit will say what the released model "
-            "is worth."
-        )
-        parts = [
-            question.text(_of(question.features, "feature")),
+        size, people = "", self.question.people
+        if self.simulated < people:
+            size = f"with {self.simulated:,} people instead of {people:,}, and as much noise per "
+            size += "person, "
+        return [
             _wrapped(answer),
             "\n".join(aligned(rows, right=range(1, 5))),
             f"The fit would use {', '.join(how)}.",
-            *([_wrapped(f"WARNING: {self.warning}")] if self.warning else []),
-            _wrapped(small_print),
+            f"Simulated {size}on {len(STAND_INS)} public stand-in crowds (such as {crowds[0]} or "
+            f"{crowds[-1]}): no data were read and nothing was spent. Your people may be harder or "
+            "easier to describe than these; the report of the fit will say what the released model "
+            "is worth.",
         ]
-        return "\n\n".join(parts)
 
-
-@dataclass(frozen=True)
-class MixedForecast:
-    """A plan for columns of which some are categories, or may be missing: nothing is simulated.
-
-    columns: in words, of the table.  numbers, categories: how many there are.
-    measure, reason: how the budget will be spent, and why.
-    kept: of each category, how many people a value needs for its share and for the means of numbers
-    among them, and what is lost of its values if they are equally frequent (`groups`).
-    """
-
-    question: Question
-    columns: tuple[str, ...]
-    numbers: int
-    categories: int
-    measure: str
-    reason: str
-    kept: tuple[dict[str, Any], ...]
-
-    @property
-    def warning(self) -> str | None:
-        """What to know before fitting: categories whose values are too rare for this budget."""
-        lost = [
-            f"the {one['values']} values of '{one['column']}'" for one in self.kept if one["lost"]
-        ]
-        if not lost:
-            return None
-        return (
-            f"{self.question.people:,} people are few for these values at this epsilon: expect to "
-            f"lose {' and '.join(lost)}, if they are equally frequent. Merge rare values, or use "
-            "more people or a larger epsilon."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "question": self.question.to_dict(),
-            "simulated": False,
-            "warning": self.warning,
-            "weak_guarantee": self.question.weak,
-            "privacy_spent": 0,
-        }
-
-    def __str__(self) -> str:
-        kinds = (
-            f"{_of(self.numbers, 'number')} and {_of(self.categories, 'category', 'categories')} "
-            f"of {sum(one['values'] for one in self.kept)} values together"
-        )
-        paragraphs = [f"The fit would use private {self.measure}, because {self.reason}."]
+    def _of_categories(self) -> list[str]:
+        """What values need, of which nothing is simulated."""
+        parts = [_wrapped(f"The fit would use private {self.measure}, because {self.reason}.")]
         if self.kept:
             heads = ("  category", "values", "share from", "means from", "if even", "")
             rows: list[tuple[str, ...]] = [heads]
@@ -301,21 +284,21 @@ class MixedForecast:
                 fewest = (about(one["fewest_for_share"]), about(one["fewest_for_means"]))
                 cells = (str(one["values"]), *fewest, about(one["people_each"]), lost)
                 rows.append((f"  {one['column']}", *cells))
-            paragraphs += [
-                "A value keeps its share, and the means of numbers among its people, from so many "
-                "people on, at all times together. What fewer have comes out as in everybody, or "
-                "not at all: it is lost. So many people have each value if all are equally "
-                "frequent:",
+            parts += [
+                _wrapped(
+                    "A value keeps its share, and the means of numbers among its people, from so "
+                    "many people on, at all times together. What fewer have comes out as in "
+                    "everybody, or not at all: it is lost. So many people have each value if all "
+                    "are equally frequent:"
+                ),
                 "\n".join(aligned(rows, right=(1, 2, 3, 4))),
             ]
-        paragraphs += [
-            *([f"WARNING: {self.warning}"] if self.warning else []),
+        return [
+            *parts,
             "How good the people will be beyond that is not simulated for categories, and not "
             "promised: fit and report say which values were lost. No data were read and nothing "
             "was spent.",
         ]
-        wrapped = [part if part.startswith(" ") else _wrapped(part) for part in paragraphs]
-        return "\n\n".join([self.question.text(kinds), *wrapped])
 
 
 def _wrapped(paragraph: str) -> str:
@@ -345,7 +328,7 @@ def plan(
     keep: bool = True,
     progress: Progress | None = None,
     **settings: Any,
-) -> Forecast | MixedForecast:
+) -> Forecast:
     """What quality to expect of a fit, by simulation on public stand-in data.
 
     people: how many there are, at all times together; a round number will do.
@@ -387,16 +370,14 @@ def plan(
         Recipe(float(epsilon), float(delta), adjacency=adjacency, measure=measure, **settings),
         bool(public_counts),
         _whole("records_per_person", records_per_person, 1, LARGEST_TIMES),
+        declared if (mixed := Axes.of(declared).mixed) else (),
     )
-    if Axes.of(declared).mixed:
-        _check(question)
-        return _outlook(question, declared)
 
     def made() -> Forecast:
         _check(question)
-        return _simulated(question, progress)
+        return _outlook(question) if mixed else _simulated(question, progress)
 
-    if not keep:
+    if mixed or not keep:
         return made()
 
     key = {**question.to_dict(), "stand_ins": list(STAND_INS)}
@@ -441,8 +422,8 @@ class Horizon:
     """
 
     every: str
-    each: Forecast | MixedForecast
-    whole: Forecast | MixedForecast
+    each: Forecast
+    whole: Forecast
     paid: dict[int, tuple[float, float]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -456,7 +437,7 @@ class Horizon:
             f"A batch of {self.each.question.people:,} people every {self.every}, {max(self.paid)} "
             f"in all: epsilon {up(epsilon)} and delta {up(delta, digits=2)} for each."
         ]
-        if isinstance(self.each, Forecast) and isinstance(self.whole, Forecast):
+        if self.each.curve:
             lines.append(
                 f"One batch by itself buys a result worth {self.each.expected} per time; one fit "
                 f"of all of them would be worth {self.whole.expected}, which a model that extend "
@@ -509,16 +490,24 @@ def _simulated(question: Question, progress: Progress | None) -> Forecast:
     """The forecast, by fits to all stand-ins over epsilon."""
     from privtraj.assess.simulate import fewer
 
-    wanted = [question.recipe.epsilon * 2.0**step for step in STEPS]
-    epsilons = np.array([e for e in wanted if SMALLEST_EPSILON <= e <= LARGEST_EPSILON])
-    total = len(STAND_INS) * len(epsilons) + 1
+    wanted = question.recipe.epsilon * 2.0 ** np.array(STEPS)
+    fitted = np.unique(np.clip(wanted, SMALLEST_EPSILON, LARGEST_EPSILON))
+    total = len(STAND_INS) * len(fitted) + 1
     done = progress or (lambda fits, total: None)
     done(0, total)
-    worths, settings = worth_over(question, epsilons, lambda fits: done(fits, total))
+    worths, settings = worth_over(question, fitted, lambda fits: done(fits, total))
     done(total, total)
-    size = question.people, question.records_per_person
-    people = fewer(question.recipe, question.measure, *size)[1]
-    return Forecast(question, epsilons, tuple(map(Estimate.of, worths.T)), settings, people)
+    # between two of them, logarithms of worth are about straight over those of epsilon
+    epsilons = np.sort(np.append(fitted, np.sqrt(fitted[1:] * fitted[:-1])))
+    logs = [
+        np.interp(np.log(epsilons), np.log(fitted), x)
+        for x in np.log(np.maximum(worths, LEAST_WORTH))
+    ]
+    curve = tuple(map(Estimate.of, np.exp(np.transpose(logs))))
+    measure = question.measure
+    people = fewer(question.recipe, measure, question.people, question.records_per_person)[1]
+    reason = "columns are numbers" if question.recipe.measure == "auto" else BY_HAND
+    return Forecast(question, measure.name, reason, epsilons, curve, settings, people)
 
 
 def worth_over(
@@ -542,10 +531,8 @@ def worth_over(
             if epsilon == question.recipe.epsilon:
                 chosen.append(fit.settings)
             done(len(worths))
-    ranges: dict[str, Any] = {"measure": measure.name}
-    for key in ("cells_per_side", "particles", "steps", "windows"):
-        values = [settings.get(key) or 0 for settings in chosen]
-        ranges[key] = [min(values), max(values)]
+    of_fits = {key: [settings.get(key) or 0 for settings in chosen] for key in CHOSEN}
+    ranges = {key: [min(values), max(values)] for key, values in of_fits.items()}
     return np.array(worths).reshape(len(STAND_INS), -1), ranges
 
 
@@ -561,11 +548,8 @@ def scored_times(question: Question) -> Floats:
 # What is known without a simulation -----------------------------------------------------------
 
 
-def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
-    """What is known without any data of a fit of these columns; refuses what no fit takes.
-
-    Records of a person are taken to be in different cells, which is the best case.
-    """
+def _outlook(question: Question) -> Forecast:
+    """What is known without any data of a fit of these columns; refuses what no fit takes."""
     from privtraj.assess.groups import outlook
     from privtraj.data.public import declared_axis
     from privtraj.data.snapshots import Snapshots
@@ -574,6 +558,7 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
     from privtraj.synthesizer import TrajectorySynthesizer
 
     each, synthesizer = question.records_per_person, TrajectorySynthesizer.of(question.recipe)
+    columns = question.columns
     rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
     nobody = Snapshots(declared_axis(None, (0.0, 1.0)), columns, "time", rows, each, False)
     measure = synthesizer.checked_for(nobody)
@@ -585,16 +570,8 @@ def _outlook(question: Question, columns: tuple[Column, ...]) -> MixedForecast:
         many = "is 1 category" if len(kept) == 1 else f"are {len(kept)} categories"
         reason = f"there {many} among the columns"
     reason += ", and tables of two columns at a time are few and small"
-    shown = [column for column in columns if not column.of]
-    return MixedForecast(
-        question,
-        tuple(map(str, shown)),
-        numbers=sum(isinstance(column, Number) for column in shown),
-        categories=len(kept),
-        measure=measure.name,
-        reason=reason if question.recipe.measure == "auto" else "you set it by hand",
-        kept=kept,
-    )
+    reason = reason if question.recipe.measure == "auto" else BY_HAND
+    return Forecast(question, measure.name, reason, np.empty(0), kept=kept)
 
 
 def price(

@@ -24,12 +24,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from privtraj.assess.common import Estimate, kept, kept_file
+from privtraj.assess.common import LEAST_WORTH, UNKNOWN, Estimate, kept, kept_file
 from privtraj.assess.groups import Group, groups_of, told_by_tables
 from privtraj.assess.simulate import (
     POPULATION,
@@ -41,8 +40,7 @@ from privtraj.assess.simulate import (
 )
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError
-from privtraj.base.space import TimeAxis, from_unit
-from privtraj.columns.kinds import Angle
+from privtraj.base.space import TimeAxis
 from privtraj.data.snapshots import Snapshots
 from privtraj.measures.registry import find
 from privtraj.measures.tables import Detail
@@ -54,12 +52,11 @@ from privtraj.privacy.certificate import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BIN
 from privtraj.privacy.guard import MemoryRows
 from privtraj.recipe import Recipe
 
-REFITS = 3  # whose mean error varies little; each takes as long as the fit
+REFITS, MOST_REFITS = 2, 4
+"""Of which each takes as long as the fit; more than the first two only where these are further
+apart than half of `UNKNOWN`, which intervals have in any case."""
 READ_TIMES = 8  # when models are compared, if people are at any time or at more of them
-DOUBT = 4.0
-"""Half width of a band, in root mean squared changes of refits: holds the truth in nine of ten."""
 MOMENTS = 64  # of people who come at any time: more of them make more calls, and no other crowd
-PEOPLE = 2000  # of each model, whose medians and correlations are compared
 MOST_STANDS = 256  # of a crowd; more are no other crowd than the model's own
 
 
@@ -68,17 +65,12 @@ class Quality:
     """What a release is worth, at all times together and at each (Q,).
 
     numeric_times: (Q,).  groups: what is known of each value of a category, those lost first.
-    medians: {number: (Q,) half widths of 90 % bands, in data units}.
-    correlations: {"a, b": mean over the times}, and the half width of any at one time.
     """
 
     worth: Estimate
     numeric_times: tuple[float, ...]
     at_times: tuple[Estimate, ...]
     groups: tuple[Group, ...]
-    medians: dict[str, tuple[float, ...]]
-    correlations: dict[str, float]
-    correlation: float | None
     refits: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +83,6 @@ class Quality:
             "numeric_times": tuple(values["numeric_times"]),
             "at_times": tuple(Estimate(**each) for each in values["at_times"]),
             "groups": tuple(Group(**each) for each in values["groups"]),
-            "medians": {name: tuple(each) for name, each in values["medians"].items()},
         }
         return cls(**{**values, **made})
 
@@ -100,7 +91,7 @@ def quality_of(
     model: TrajectoryModel, progress: Callable[[int, int], None] | None = None
 ) -> Quality | None:
     """The estimate for a model, kept or made now; None for one that no fit of ours has made."""
-    key = {"model": model.sha256, "refits": REFITS}
+    key = {"model": model.sha256, "refits": (REFITS, MOST_REFITS)}
     return kept(
         "quality", key, Quality.from_dict, lambda: estimated_quality(model, progress=progress)
     )
@@ -114,54 +105,58 @@ def estimated_quality(
     progress: Callable[[int, int], None] | None = None,
 ) -> Quality | None:
     """By fits to people who may be the truth; None for a model that no fit of ours has made, or
-    whose fit, with settings that a model does not tell, is refused."""
+    whose fit, with settings that a model does not tell, is refused.
+
+    refits: as many, and up to `MOST_REFITS` as long as these differ by more than what is unknown
+    anyway.
+    """
     if not can_be_refitted(model):
         return None
-    done = progress or (lambda step, steps: None)
-    done(0, refits)
     times, crowd = read_times(model, READ_TIMES), PossibleCrowd(model, seed)
     truth = crowd.places(np.repeat(times, POPULATION), seed + 101)
-    truth = truth.reshape(len(times), POPULATION, -1).swapaxes(0, 1)  # (n, Q, d)
-    people = [truth[:PEOPLE]]
-    try:
-        for k in range(1, refits + 1):
-            people.append(drawn(refitted(model, seed + k, crowd)[0], times, PEOPLE, seed + k))
-            done(k, refits)
-    except (InputError, BudgetError):
-        return None
-    numbers = [numbers_alone(each, model.columns) for each in people]
-    overall, at_times = Estimate(0.0, 0.0, 0.0), tuple[Estimate, ...]()
-    if numbers[0].shape[2]:
-        yards = [Yardstick([cloud]) for cloud in numbers_alone(truth, model.columns).swapaxes(0, 1)]
-        errors = np.array(  # (B, Q)
-            [
-                [yard.error([each[:RELEASED, t]]) for t, yard in enumerate(yards)]
-                for each in numbers[1:]
-            ]
-        )
-        hidden = model.diagnostics.get("hidden_motion")
-        if not hidden:  # nobody looked
-            moments = len(model.numeric_times) if model.diagnostics["listed_times"] else MOMENTS
-            windows = min(len(model.diagnostics["people_lengths"]), moments)
-            hidden = [0.0] if windows == moments else hidden_unlooked(moments, windows).tolist()
+    numbers = numbers_alone(truth.reshape(len(times), POPULATION, -1), model.columns)
+    if not numbers.shape[2]:
+        return Quality(Estimate(0.0, 0.0, 0.0), tuple(times.tolist()), (), groups_of(model), 0)
+    yards = [Yardstick([cloud]) for cloud in numbers]
+    hidden = model.diagnostics.get("hidden_motion")
+    if not hidden:  # nobody looked
+        moments = len(model.numeric_times) if model.diagnostics["listed_times"] else MOMENTS
+        windows = min(len(model.diagnostics["people_lengths"]), moments)
+        hidden = [0.0] if windows == moments else hidden_unlooked(moments, windows).tolist()
 
-        def judged(error: Floats, at: Sequence[Yardstick]) -> Estimate:
-            """By errors (B,) of refits, of these times together."""
+    def worths(errors: Floats, at: Sequence[Yardstick]) -> Floats:
+        """(B, h) by errors (B,) of refits, of these times together."""
 
-            def curve(n: int) -> float:
-                return float(np.mean([yard.errors(n) for yard in at]))
+        def curve(n: int) -> float:
+            return float(np.mean([yard.error_of(n) for yard in at]))
 
-            return Estimate.of([meeting(at[0].rungs, curve, e + h) for e in error for h in hidden])
+        return np.array([[meeting(at[0].rungs, curve, e + h) for h in hidden] for e in errors])
 
-        overall = judged(errors.mean(axis=1), yards)
-        at_times = tuple(judged(errors[:, t], [yard]) for t, yard in enumerate(yards))
+    errors, overall = np.empty((0, len(times))), np.empty((0, len(hidden)))
+    done = progress or (lambda step, steps: None)
+    for k in range(1, MOST_REFITS + 1):
+        done(k - 1, max(refits, k))
+        try:
+            people = drawn(refitted(model, seed + k, crowd)[0], times, RELEASED, seed + k)
+        except (InputError, BudgetError):
+            return None
+        clouds = numbers_alone(people.swapaxes(0, 1), model.columns)
+        own = [yard.error([x]) for yard, x in zip(yards, clouds, strict=True)]
+        errors = np.append(errors, [own], axis=0)
+        overall = worths(errors.mean(axis=1), yards)
+        if (
+            k >= refits
+            and np.ptp(np.log(np.maximum(overall, LEAST_WORTH)).mean(axis=1)) < UNKNOWN / 2
+        ):
+            break
+    done(k, k)
+    at_times = (worths(errors[:, t], [yard]) for t, yard in enumerate(yards))
     return Quality(
-        overall,
+        Estimate.of(overall),
         tuple(times.tolist()),
-        at_times,
+        tuple(map(Estimate.of, at_times)),
         groups_of(model),
-        *_bands(model, numbers),
-        refits,
+        k,
     )
 
 
@@ -311,46 +306,3 @@ def read_times(model: TrajectoryModel, most: int) -> Floats:
         return times[np.linspace(0, len(times) - 1, min(most, len(times))).round().astype(int)]
     start, end = model.knots[[0, -1]]
     return start + (end - start) * (np.arange(most) + 0.5) / most
-
-
-def half_widths(own: Floats, others: Floats) -> Floats:
-    """(Q, ...) of statistics (Q, ...) of the model and (B, Q, ...) of refits.
-
-    The mean squared change at a time is of few refits, so that of all times is half of it.
-    """
-    squares = ((others - own) ** 2).mean(axis=0)
-    return DOUBT * np.sqrt((squares + squares.mean(axis=0)) / 2)
-
-
-def _bands(
-    model: TrajectoryModel, numbers: Sequence[Floats]
-) -> tuple[dict[str, Any], dict[str, float], float | None]:
-    """Half widths of medians; correlations, and the half width of one at one time, all times and
-    pairs together."""
-    places = np.flatnonzero(model.axes.numbers).tolist()
-    middles = from_unit([np.median(each, axis=0) for each in numbers], model.bounds[places])
-    for j, k in enumerate(places):
-        middles[..., j] = model.columns[k].in_table(middles[..., j])
-    widths = half_widths(middles[0], middles[1:])
-    plain = [
-        (j, model.columns[k].name)
-        for j, k in enumerate(places)
-        if not (model.columns[k].of or isinstance(model.columns[k], Angle))  # a cosine, a sine
-    ]
-    medians = {name: tuple(widths[:, j].tolist()) for j, name in plain}
-    if len(places) < 2:
-        return medians, {}, None
-    own, *others = map(correlations, numbers)
-    squares = float(np.mean([np.mean((each - own) ** 2) for each in others]))
-    pairs = {pair: k for k, pair in enumerate(combinations(range(len(places)), 2))}
-    means = own.mean(axis=0).tolist()
-    named = {f"{a}, {b}": means[pairs[i, j]] for (i, a), (j, b) in combinations(plain, 2)}
-    return medians, named, DOUBT * math.sqrt(squares)
-
-
-def correlations(numbers: Floats) -> Floats:
-    """(Q, pairs) of (n, Q, k); 0 for a number that does not vary."""
-    upper = np.triu_indices(numbers.shape[2], 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        each = [np.atleast_2d(np.corrcoef(x.T))[upper] for x in numbers.swapaxes(0, 1)]
-    return np.nan_to_num(np.array(each))

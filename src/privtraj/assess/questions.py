@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -51,12 +51,12 @@ class Asked:
     share: conditions that a share is of.  edges: of periods of time, if they are asked for."""
 
     verb: str
-    axes: tuple[int, ...]
-    level: float
-    share: tuple[Condition, ...]
-    keys: tuple[Key, ...]
-    where: tuple[Condition, ...]
-    edges: Floats
+    axes: tuple[int, ...] = ()
+    level: float = 0.5
+    share: tuple[Condition, ...] = ()
+    keys: tuple[Key, ...] = ()
+    where: tuple[Condition, ...] = ()
+    edges: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def of_values(self) -> bool:
@@ -78,6 +78,11 @@ class Columns:
         if self.dates:
             time = Date(self.low, self.high, name=model.time_name)
         self.known: tuple[Column, ...] = (*of_tables(model.columns), time)
+        self.numbers = [
+            k
+            for k, one in enumerate(self.known[:-1])
+            if isinstance(one, Number) and not isinstance(one, Angle | Date)
+        ]
 
     def asked(self, text: str) -> Asked:
         """A question in words."""
@@ -131,10 +136,8 @@ class Columns:
 
     def _number(self, name: str) -> int:
         axis = self._find(name)
-        numbers = [k for k, one in enumerate(self.known[:-1])
-                   if isinstance(one, Number) and not isinstance(one, Angle | Date)]  # fmt: skip
-        if axis not in numbers:
-            some = first_few([self.known[k].name for k in numbers]) or "none"
+        if axis is None or axis not in self.numbers:
+            some = first_few([self.known[k].name for k in self.numbers]) or "none"
             raise InputError(f"'{name}' is not among the columns of numbers: these are {some}")
         return axis
 

@@ -40,7 +40,7 @@ ENOUGH = {True: 20_000, False: 10_000}
 LARGEST_SIMULATED_EPSILON = 60.0  # with so little noise the error is that of the method alone
 RELEASED = 500  # synthetic people that are compared
 POPULATION, POINTS = 8000, 500  # people of a population, and points that represent them
-PANELS = 4  # draws of real people at each number of them
+PANELS, DRAWN = 4, 200  # draws of real people; fewer where they would be more than so many
 VISITS = 256  # moments at which people of a stand-in come who come at any time
 READ_TIMES = 25  # bins whose numbers of people are public, if people come at any time
 _POPULATION_SEED = 900_001
@@ -182,7 +182,7 @@ class Yardstick:
     def __init__(self, population: Sequence[Floats]) -> None:
         most = max(min(map(len, population)) // 2, 1)
         self.rungs = [n for n in LADDER if n <= min(most, MOST_TOLD)]
-        self._population, self._known = population, dict[int, Floats]()
+        self._population, self._known = population, dict[int, float]()
         self._gathered = [_gathered(cloud) for cloud in population]
 
     @classmethod
@@ -199,17 +199,17 @@ class Yardstick:
         ]
         return float(np.mean(costs))
 
-    def errors(self, n: int) -> Floats:
-        """(PANELS,) errors of panels of n people, measured once."""
+    def error_of(self, n: int) -> float:
+        """Of panels of n people, on average, measured once."""
         if n not in self._known:
-            rng = np.random.default_rng(n)
-            draws = [panel(self._population, n, rng) for _ in range(PANELS)]
-            self._known[n] = np.array([self.error(draw) for draw in draws])
+            rng, draws = np.random.default_rng(n), min(PANELS, max(DRAWN // n, 1))
+            errors = [self.error(panel(self._population, n, rng)) for _ in range(draws)]
+            self._known[n] = float(np.mean(errors))
         return self._known[n]
 
     def worth(self, error: float) -> float:
         """The number of people whose mean error is this one."""
-        return meeting(self.rungs, lambda n: float(np.mean(self.errors(n))), error)
+        return meeting(self.rungs, self.error_of, error)
 
 
 def _gathered(people: Floats) -> tuple[Floats, Floats]:

@@ -25,7 +25,7 @@ from privtraj.columns.kinds import Angle, Category, Column, Date, Integer, LogNu
 from privtraj.data import arrow
 from privtraj.data.dialect import DATE, NUMBER, CellKind, Dialect, Readings, read_cells
 from privtraj.data.public import PublicInputs
-from privtraj.data.records import FaultCount, check_same_kind, identities
+from privtraj.data.records import FaultCount, RangeCounts, check_same_kind, identities
 from privtraj.domain.domain import Domain
 
 if TYPE_CHECKING:
@@ -235,7 +235,6 @@ class TableTally:
     time, columns: counts of the time, and of the declared columns by name.  people: how often each
     has a record; unidentified: records that do not say whose they are.
     refused: sentences about columns of which nothing can be counted, as a fit says them.
-    ranges_only: who has a record, and whether rows are equal, is not looked at.
     """
 
     def __init__(
@@ -244,11 +243,8 @@ class TableTally:
         person: str | None,
         domain: Domain | None,
         dialect: Dialect,
-        ranges_only: bool = False,
     ) -> None:
-        person = None if ranges_only else person
         self.public, self.person, self.domain = public, person, domain
-        self.ranges_only = ranges_only
         self.time = ColumnTally(None, public, dialect)
         self.columns = {one.name: ColumnTally(one, public, dialect) for one in public.asked}
         self.people = None if person is None else Repeats()
@@ -269,8 +265,7 @@ class TableTally:
             whose = table.column(self.person)
             who = self._unless_refused(self.person, partial(self._identified, whose))
         hashed = [cells.values for cells in found.values()]
-        if not self.ranges_only:
-            self.rows.add(row_hashes(n, hashed if who is None else [*hashed, who]))
+        self.rows.add(row_hashes(n, hashed if who is None else [*hashed, who]))
         absent, infinite = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         for name, cells in found.items():
             infinite |= np.isinf(cells.values)
@@ -284,14 +279,14 @@ class TableTally:
             self.placed += len(places)
             self.outside_domain += int((~self.domain.inside(places)).sum())
 
-    def take(self, counted: dict[str, dict[str, int]]) -> None:
-        """The counts of `sql_rows.range_counts` in place of the records."""
-        self.records = counted[self.time.name].pop("records")
-        for name, counts in counted.items():
-            one = self.time if name == self.time.name else self.columns[name]
-            one.counts |= {k: counts.pop(k) for k in set(counts) & set(one.counts)}
-        times, near = len(self.public.axis.times), counted[self.time.name]
-        self.time.parts = np.array([near.get(str(k), 0) for k in range(times)])
+    def take(self, counted: RangeCounts) -> None:
+        """Counts of a fit in place of the records, which say nothing of people."""
+        self.people = None
+        self.records, self.time.parts = counted.records, counted.nearest
+        for one in (self.time, *self.columns.values()):
+            counts = counted.columns[one.name]
+            one.counts |= {word: counts[word] for word in counts.keys() & one.counts.keys()}
+            one.counts["known"] = counted.records - counts["missing"]
 
     def _unless_refused(self, name: str, read: Callable[[], Read]) -> Read | None:
         """What is read of a column; None, now and from now on, where its type is refused."""

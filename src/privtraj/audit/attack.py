@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
 from privtraj.audit.canaries import CANARIES, columns_of, data_of, worlds_of
 from privtraj.audit.findings import Audit, Finding, check_confidence, compare
-from privtraj.audit.scores import ATTACKS, View, learned_scores
+from privtraj.audit.scores import ATTACKS, Attack, View, learned_scores
 from privtraj.audit.transcript import NoiseTests, Run, Transcript, run_of
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import InputError, check_whole
@@ -67,7 +66,7 @@ class Scores:
         """One for each attack, with a part of `miss` by its weight: all bounds hold at once but
         with this chance."""
         whole = largest(self.claims, delta)
-        tests: list[tuple[float, Callable[..., Finding]]] = []
+        tests: list[tuple[Attack, Floats, Floats, dict[str, Any]]] = []
         for attack, seen in zip(self.attacks, self._seen, strict=True):
             names = sorted({name for world in seen for numbers in world for name in numbers})
             # numbers (names, runs), NaN where a run has none of this name
@@ -75,32 +74,29 @@ class Scores:
                 np.array([[one.get(name, np.nan) for one in world] for name in names], np.float64)
                 for world in seen
             )
-            how: dict[str, Any] = {"delta": delta, "canary": self.canary, "claim": whole}
             if attack.learned and names:
-                numbers = np.nan_to_num(without.T), np.nan_to_num(present.T)
-                test = partial(learned_test, *numbers, **how, attack=attack.learned)
-                tests.append((attack.weight, test))
+                how: dict[str, Any] = {"claim": whole, "attack": attack.learned}
+                tests.append((attack, np.nan_to_num(without.T), np.nan_to_num(present.T), how))
                 continue
             for name, *scores in zip(names, without, present, strict=True):
-                known = [one[~np.isnan(one)] for one in scores]
-                if min(map(len, known)) < LEAST_SCORES:
-                    continue
-                how |= {"claim": whole, "attack": name, "threshold": attack.threshold}
+                absent, found = (one[~np.isnan(one)] for one in scores)
+                how = {"claim": whole, "attack": name, "threshold": attack.threshold}
                 if name in self._claims_of:
                     claim = largest(self._claims_of[name], delta)
                     how |= {"claim": claim, "attack": f"'{name}' alone"}
-                tests.append((attack.weight, partial(compare, known[0], known[1], **how)))
-        weights = sum(weight for weight, _ in tests)
-        return tuple(test(confidence=1 - miss * weight / weights) for weight, test in tests)
+                if min(len(absent), len(found)) >= LEAST_SCORES:
+                    tests.append((attack, absent, found, how))
+        weights, findings = sum(attack.weight for attack, *_ in tests), []
+        for attack, absent, found, how in tests:
+            confidence = 1 - miss * attack.weight / weights
+            if attack.learned:
+                absent, found, how["threshold"] = learned_scores(absent, found, confidence)
+            how |= {"delta": delta, "confidence": confidence, "canary": self.canary}
+            findings.append(compare(absent, found, **how))
+        return tuple(findings)
 
 
 LEAST_SCORES = 4  # in either world: two to find a threshold on, two to test it
-
-
-def learned_test(without: Floats, present: Floats, *, confidence: float, **how: Any) -> Finding:
-    """A test of scores that are learned."""
-    absent, found, threshold = learned_scores(without, present, confidence)
-    return compare(absent, found, confidence=confidence, threshold=threshold, **how)
 
 
 def largest(claims: set[Tally], delta: float) -> Tally:

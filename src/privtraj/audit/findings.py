@@ -37,7 +37,7 @@ from scipy.stats import binom
 from privtraj.audit.transcript import POWER, SCALE, NoiseTest
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, is_number
-from privtraj.privacy.accounting import Tally, tally
+from privtraj.privacy.accounting import Tally, bisect, tally
 from privtraj.privacy.events import Adjacency, Opaque, check_budget
 from privtraj.privacy.ledger import down, up
 
@@ -98,9 +98,8 @@ class Finding:
         runs = self.rates.absent, self.rates.present
         return could_see(self.claim, *runs, self.delta, self.confidence)
 
-    def to_dict(self, scores: bool = True) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """JSON values; None stands for an infinite epsilon."""
-        names = ("scores_without", "scores_with") if scores else ()
         return {
             "attack": self.attack,
             "canary": self.canary,
@@ -113,7 +112,6 @@ class Finding:
             "epsilon_shape": _finite(self.epsilon_shape),
             "could_see": _finite(self.could_see),
             "violated": self.violated,
-            **{name: getattr(self, name).tolist() for name in names},
         }
 
 
@@ -169,7 +167,7 @@ class Audit:
             one for one in self.findings if one.attack == attack and canary in (None, one.canary)
         )
 
-    def to_dict(self, scores: bool = True) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """JSON values; None stands for an infinite epsilon."""
         return {
             "claim": {
@@ -180,8 +178,8 @@ class Audit:
             "view": self.view,
             "runs": self.runs,
             "confidence": self.confidence,
-            "strongest": self.strongest.to_dict(scores=False),
-            "attacks": [one.to_dict(scores) for one in self.findings],
+            "strongest": self.strongest.to_dict(),
+            "attacks": [one.to_dict() for one in self.findings],
             "noise": {
                 "false_alarm_rate": self.false_alarms,
                 "tests": [{**asdict(test), "failed": test.failed} for test in self.noise],
@@ -231,11 +229,7 @@ class Audit:
         )
         if self.violated:
             bound = any(one.violated for one in self.findings)
-            why = (
-                "A lower bound exceeds the claim"
-                if bound
-                else ("The noise is not what the ledger states")
-            )
+            why = "A lower bound exceeds the claim" if bound else "The noise is not as stated"
             miss = f"{100 * (1 - self.confidence):.3g} %"
             verdict = f"VIOLATED. {why}; for a true claim that happens in at most {miss} of audits."
         return "\n  ".join([*lines, f"Verdict: {verdict}"])
@@ -409,11 +403,7 @@ def _least(holds: Callable[[float], bool], precision: float) -> float:
             good *= 2
             if good > _LARGEST:
                 return math.inf
-    bad = good / 2
-    while good - bad > precision * bad:
-        middle = (good + bad) / 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return bad
+    return bisect(lambda factor: not holds(factor), good / 2, good, precision)
 
 
 def check_confidence(confidence: float) -> float:

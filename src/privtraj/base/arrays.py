@@ -3,6 +3,8 @@ and clouds of equal weight with as little chance as possible."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,18 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """The array, which nobody can change from now on."""
     array.setflags(write=False)
     return array
+
+
+def plain_json(value: Any) -> Any:
+    """The value in JSON's own types: arrays and numbers of numpy, and whatever has a `to_dict`."""
+
+    def known(other: Any) -> Any:
+        if isinstance(other, Mapping):
+            return dict(other)
+        plain = getattr(other, "to_dict", None) or getattr(other, "tolist", None)
+        return str(other) if plain is None else plain()
+
+    return json.loads(json.dumps(value, default=known))
 
 
 LEAST_WEIGHT = 1e-12  # of a particle: potentials of lighter ones leave the range of float32
@@ -63,8 +77,8 @@ def along_z_curve(places: Ints) -> Ints:
 def along_main_axis(particles: Floats) -> Ints:
     """Order (T, m) of the particles (T, m, d) of each time along their cloud's main axis."""
     centred = particles - particles.mean(axis=1, keepdims=True)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:, 0]
-    return np.argsort(np.einsum("tmd,td->tm", centred, axes), axis=1)
+    axes = np.linalg.eigh(centred.swapaxes(1, 2) @ centred)[1][..., -1:]
+    return np.argsort((centred @ axes)[..., 0], axis=1)
 
 
 def with_constant_shares(

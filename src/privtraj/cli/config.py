@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 from privtraj.base.errors import InputError, listed
 from privtraj.base.files import DEEPEST, bounded
 from privtraj.cli.options import GROUPS, OPTIONS
-from privtraj.recipe import by_new_names
 
 SUFFIXES = (".toml",)
 MOST_BYTES = 2**18  # of a configuration
@@ -32,23 +31,23 @@ _SPOKEN = ("force", "json", "quiet")  # how one command goes, no choice about th
 # Reading --------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str], but: Container[str] = ()) -> dict[str, Any]:
+def load(path: str | os.PathLike[str], only: Container[str] = OPTIONS) -> dict[str, Any]:
     """The options of `privtraj fit` that a file gives, by name; what it leaves out is absent.
 
     "feature" is [[name, low, high], ...]; "columns" is {name: form}, as in `columns.declared`;
     "time_range" and "bin_times" hold floats, or dates as text; files are paths from the folder of
     the configuration.
-    but: keys that the command line decides: they are left out, filled in or not.
+    only: those that are wanted; others are left out, filled in or not.
     """
     path = Path(path)
-    values = by_new_names(_parsed(path))
+    values = _parsed(path)
     for name in values:
         if name not in OPTIONS:
             near = get_close_matches(str(name).lower().replace("-", "_"), OPTIONS, n=1, cutoff=0.5)
             see = "see 'privtraj fit --help' for all of them"
             hint = f"did you mean {near[0]}?" if near else see
             raise InputError(f"'{path}' has '{name}', which is not a choice of fit: {hint}")
-    values = {name: value for name, value in values.items() if name not in but}
+    values = {name: value for name, value in values.items() if name in only}
     if "bins" in values and "bin_times" in values:
         raise InputError(f"'bins' and 'bin_times' exclude each other: keep one of them in '{path}'")
     return {name: _checked(name, value, path) for name, value in values.items()}
@@ -82,24 +81,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _checked(name: str, value: Any, path: Path) -> Any:
     kind = OPTIONS[name].kind
-    parts: dict[str, Any] = {"": value}
-    if name in ("feature", "constant") and isinstance(
-        value, list
-    ):  # one may be named like a placeholder
-        parts = {str(x[0]): x[1:] for x in value if isinstance(x, list) and x}
-    elif name == "columns" and isinstance(value, dict):  # as may be values of a category
-        forms = {str(x): form for x, form in value.items() if isinstance(form, dict)}
-        parts = {
-            x: [form.get(k) for k in ("low", "high", "values", "offset")]
-            for x, form in forms.items()
-        }
-    elif name == "csv" and isinstance(value, dict):
-        parts = {str(word): setting for word, setting in value.items()}
-    left = []
-    for part, inside in parts.items():
-        words = inside if isinstance(inside, list) else [inside]
-        if any(isinstance(word, str) and _PLACEHOLDER.fullmatch(word) for word in words):
-            left.append(part)
+    left = [part for part, inside in _parts(value) if any(map(_is_open, inside))]
     if left:
         where = f" for {listed(left)}" if left != [""] else ""
         raise InputError(
@@ -112,16 +94,23 @@ def _checked(name: str, value: Any, path: Path) -> Any:
     return path.parent / plain if isinstance(plain, Path) else plain
 
 
-def plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as `load` gives them, where they can be: the command line has words for numbers."""
-    result = dict(options)
-    for name in ("feature", "time_range", "bin_times", "precision"):
-        try:
-            items = [list(x) if isinstance(x, tuple) else x for x in options[name]]
-            result[name] = OPTIONS[name].kind.read(items)
-        except (ValueError, KeyError, TypeError):
-            continue  # absent, or wrong: whoever uses it explains
-    return result
+def _parts(value: Any) -> Iterator[tuple[str, Iterable[Any]]]:
+    """Names of the lines of a table, or of rows, which their first word names, and what is in them.
+
+    Names are none of it: a column may be called like what is still to be filled in.
+    """
+    if isinstance(value, dict):
+        for key, form in value.items():
+            yield key, form.values() if isinstance(form, dict) else [form]
+    elif isinstance(value, list) and any(isinstance(row, list) for row in value):
+        for row in value:
+            yield (str(row[0]), row[1:]) if isinstance(row, list) and row else ("", [row])
+    else:
+        yield "", value if isinstance(value, list) else [value]
+
+
+def _is_open(word: Any) -> bool:
+    return isinstance(word, str) and _PLACEHOLDER.fullmatch(word) is not None
 
 
 # Writing --------------------------------------------------------------------------------------
@@ -134,7 +123,7 @@ def text(options: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
     A connection string that may hold a password is left out.
     """
     head = f"Every public choice of a fit. To repeat it: privtraj fit --config {Path(path).name}"
-    return page(comment(head), plain(options), path)
+    return page(comment(head), options, path)
 
 
 def is_public_source(data: Any) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from privtraj.base import __version__
-from privtraj.base.errors import InputError, either, masked, printable
+from privtraj.base.errors import InputError, masked, printable
 from privtraj.base.files import write_text
 
 PLAINLY_WRONG = 3  # a range, as a look at the records or at what was released says
@@ -170,7 +170,7 @@ class _Parser(argparse.ArgumentParser):
         try:
             values, rest = super().parse_known_args(args, namespace)
         except argparse.ArgumentError as error:
-            # ours begin with "must": else argparse complains of a value, such as --force=yes
+            # ours begins with "must": else argparse complains of a value, such as --force=yes
             ours = error.message.startswith("must ")
             why = error.message if ours else "takes no value: leave it out"
             self.error(f"{error.argument_name} {why}")
@@ -191,14 +191,11 @@ class _Parser(argparse.ArgumentParser):
         return values, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is None or value in action.choices:
-            return
-        names = [str(choice) for choice in action.choices]
-        if not action.option_strings:
+        if action.choices is not None and value not in action.choices:  # commands alone have them
+            names = list(map(str, action.choices))
             near = get_close_matches(str(value), names, n=1, cutoff=0.75)
             hint = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
             self.error(f"there is no {str(action.metavar).lower()} '{value}': {hint}")
-        raise argparse.ArgumentError(action, f"must be {either(names)}, not '{value}'")
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
+from typing import Any
 
 from privtraj.base.errors import InputError, aligned
 from privtraj.base.formats import PEOPLE_DRAWN
@@ -25,8 +26,16 @@ _FILES = {
 _PEOPLE = Option("people", whole(100), "people in the clinic; more of them, sharper result",
                  default=6000)
 _OUT = changed("out", "directory to write to, made if missing", default=Path("privtraj-demo"),
-               metavar="DIR", needed="")
+               metavar="DIR", needed="", writes=())
 # fmt: on
+
+
+class _Within(Console):
+    """That of a command within the demo, which tells the result of all."""
+
+    def result(self, values: dict[str, Any], text: str) -> None:
+        self._ended.set()
+        self.values = values
 
 
 @shared.command(
@@ -42,7 +51,7 @@ def demo(args: argparse.Namespace, console: Console) -> None:
     """
     from privtraj import datasets
     from privtraj.export.tables import write_table
-    from privtraj.report.page import write_report
+    from privtraj.privacy.certificate import Certificate
     from privtraj.synthesizer import TrajectorySynthesizer
 
     TrajectorySynthesizer(args.epsilon, args.delta).check()
@@ -54,7 +63,7 @@ def demo(args: argparse.Namespace, console: Console) -> None:
             "with --force"
         )
     args.out.mkdir(parents=True, exist_ok=True)
-    files, force = {name: args.out / name for name in _FILES}, ["--force"] * args.force
+    files = {name: args.out / name for name in _FILES}
     write_table(datasets.diabetes_clinic(args.people), files["clinic.csv"], args.force)
     console.wrote(files["clinic.csv"])
 
@@ -62,7 +71,7 @@ def demo(args: argparse.Namespace, console: Console) -> None:
         return [repr(x).removesuffix(".0") if isinstance(x, float) else str(x) for x in words]
 
     columns = [("--column", *words_of(*column)) for column in datasets.DIABETES_COLUMNS.items()]
-    told = typed(
+    fitting = typed(
         *("fit", files["clinic.csv"], "--time", "month", "--person", "id"),
         *(word for column in columns for word in column),
         *("--time-range", *map(float, datasets.DIABETES_TIME_RANGE)),
@@ -70,21 +79,24 @@ def demo(args: argparse.Namespace, console: Console) -> None:
     )
 
     def commands(model: Path, paths: Path) -> tuple[list[str], list[str]]:
-        drawn = ("sample", model, "-n", PEOPLE_DRAWN, "--at", 25, "--out", paths)
-        return [*told, "--out", str(model)], typed(*drawn)
+        drawing = ("sample", model, "-n", PEOPLE_DRAWN, "--at", 25, "--out", paths)
+        return [*fitting, "--out", str(model)], typed(*drawing)
 
-    fitting, drawing = commands(files["clinic.privtraj"], files["paths.csv"])
-    rest = ["--certificate", str(files["certificate.json"]), *force]
-    _, fitted = fit.fitted(fit.settled(parser(fit.fit).parse_args([*fitting, *rest])), console)
-    draw = parser(results.sample).parse_args([*drawing, *force])
-    model, _, drawn = results.sampled(draw, console)
-    write_report(model, files["report.html"], force=args.force)
+    fitted, drawn = commands(files["clinic.privtraj"], files["paths.csv"])
+    fitted += ["--certificate", str(files["certificate.json"])]
+    page = ["report", str(files["clinic.privtraj"]), "-o", str(files["report.html"])]
+    within, values = _Within(console.quiet, written=console.written), dict[str, Any]()
+    for command, words in ((fit.fit, fitted), (results.sample, drawn), (results.report, page)):
+        quiet = ["--quiet"] * console.quiet
+        command(parser(command).parse_args([*words, *quiet, *["--force"] * args.force]), within)
+        values |= within.values
     mine = commands(args.out / "mine.privtraj", args.out / "mine.csv")
     by_hand = [shlex.join(["privtraj", *words]) for words in mine]
     listing = aligned([(str(files[name]), about) for name, about in _FILES.items()])
-    text = "\n  ".join([f"{model.certificate}\n\nWritten:", *listing])
+    certificate = Certificate.read(files["certificate.json"])
+    text = "\n  ".join([f"{certificate}\n\nWritten:", *listing])
     text += "\n  ".join(["\n\nThe same by hand (the noise differs each time):", *by_hand])
     text += f"\n\nTo look at it, open {files['report.html']} in a browser"
-    values = {"command": "demo", "directory": str(args.out), "data": str(files["clinic.csv"])}
-    values |= {**fitted, **drawn}
-    console.result({**values, "report": str(files["report.html"]), "commands": by_hand}, text)
+    values |= {"command": "demo", "directory": str(args.out), "data": str(files["clinic.csv"])}
+    values |= {"report": values.pop("out"), "commands": by_hand}
+    console.result(values, text)

@@ -26,9 +26,11 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     code, user = 0, console.Console(alone=argv is None)
-    if user.alone:  # POT would load JAX, and whatever else it finds, for arrays that nobody has
-        for backend in ("JAX", "PYTORCH", "TENSORFLOW", "CUPY"):
+    if user.alone:
+        for backend in ("JAX", "PYTORCH", "TENSORFLOW", "CUPY"):  # which POT would load unused
             os.environ.setdefault(f"POT_BACKEND_DISABLE_{backend}", "1")
+        for library in ("OPENBLAS", "MKL"):  # matrices are small: threads would wait for each other
+            os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     try:
         with console.notes(user):
             parser = full_parser()
@@ -36,8 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if args.command is None:
                 print(parser.format_help(), end="")  # argparse hides that a disk is full
             else:
-                user.quiet, user.json = bool(getattr(args, "quiet", False)), bool(args.json)
-                code = args.run(args, user) or 0
+                code = args.run(args, user)
             sys.stdout.flush()
     except PrivtrajError as error:
         return user.fail(error.typed())

@@ -1,11 +1,10 @@
-"""`privtraj fit`: spend a privacy budget on a table, once, and write a model."""
+"""`privtraj fit` and `extend`: spend a privacy budget on a table, once, and write a model."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-from argparse import SUPPRESS
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,8 +23,9 @@ from privtraj.cli.options import (
     Group,
     arguments,
     changed,
+    other,
 )
-from privtraj.recipe import BOOLEAN, OLD_NAMES, Option, one_of
+from privtraj.recipe import BOOLEAN, Option, one_of
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
@@ -35,44 +35,18 @@ if TYPE_CHECKING:
     from privtraj.synthesizer import TrajectorySynthesizer
 
 # fmt: off
-FILES = (
-    Option("config", FILE,
-           "TOML file with any of these options; those on the command line win"),
-    Option("write_config", FILE, "write the file that repeats this fit: every public choice"),
-)
-LOOKS = (  # no choices of a fit: whether the steward was asked, and said yes, is in no file
-    Option("yes", BOOLEAN, "go on where a range looks plainly wrong"),
-)
+CONFIG = Option("config", FILE,
+                "TOML file with any of these options; those on the command line win")
+_WRITE_CONFIG = Option("write_config", FILE, writes=config.SUFFIXES, about=
+                       "write the file that repeats this fit: every public choice")
+YES = Option("yes", BOOLEAN, "go on where a range looks plainly wrong")  # in no file: it was asked
 # fmt: on
-_OLD = [
-    changed(new, SUPPRESS, each=old, otherwise=None, default=None) for old, new in OLD_NAMES.items()
-]
-
-
-def settled(args: argparse.Namespace, only: Collection[str] = OPTIONS) -> argparse.Namespace:
-    """What is given on the command line, else in the configuration, else by default.
-
-    only: of the choices of a fit, those that the command has.
-    """
-    given = {name: value for name, value in vars(args).items() if value is not None}
-    decided = set(given)
-    if {"bins", "bin_times"} <= decided:
-        raise InputError("--bins and --bin-times exclude each other: give one of them")
-    if decided & {"bins", "bin_times"}:  # one stands for the other
-        decided |= {"bins", "bin_times"}
-    others = OPTIONS.keys() - set(only)
-    loaded = {} if args.config is None else config.load(args.config, but=decided | others)
-    defaults = {name: option.default for name, option in OPTIONS.items() if name in only}
-    chosen = config.plain(vars(args) | defaults | loaded | given)
-    return argparse.Namespace(**shared.spread(chosen))
 
 
 @shared.command(
-    Group("configuration", FILES, "all of the options below, in a file"),
-    Group("before anything is spent", LOOKS, "a look that only you may see"),
+    Group("configuration", (CONFIG, _WRITE_CONFIG), "all of the options below, in a file"),
+    Group("before anything is spent", (YES,), "a look that only you may see"),
     *GROUPS,
-    *_OLD,
-    configured=True,
 )
 def fit(args: argparse.Namespace, console: Console) -> int:
     """Spend a privacy budget on a table, once, and write a model that may be released.
@@ -91,38 +65,17 @@ def fit(args: argparse.Namespace, console: Console) -> int:
       privtraj init clinic.csv -o fit.toml
       privtraj fit --config fit.toml
     """
-    args = settled(args)
-    console.quiet, console.json = args.quiet, args.json
-    model, values = fitted(args, console)
+    synthesizer, opened = _prepared(args)
+    note(args, synthesizer, console)
     from privtraj.assess.groups import groups_of, sentences
     from privtraj.assess.ranges import doubts
-
-    groups = groups_of(model)
-    found = () if args.yes else tuple(map(str, doubts(model)))
-    for doubt in found:
-        console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
-    text = _written(args, console, model)
-    if groups:
-        kept = "\n  ".join(["Values of categories, by the noise:", *sentences(groups)])
-        text = f"{kept}\n\n{text}"
-    out = shlex.quote(str(args.out))
-    text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
-    values |= {"groups": [asdict(one) for one in groups], "doubts": list(found)}
-    console.result({"command": "fit", **values}, text)
-    return PLAINLY_WRONG if found else 0
-
-
-def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel, dict[str, Any]]:
-    """The model, saved with all that was asked for, and what to say about it."""
     from privtraj.data.snapshots import Snapshots
 
-    synthesizer = _prepared(args)
-    note(args, synthesizer, console)
     console.progress("reading the table")
-    snapshots = Snapshots.from_table(args.data, **shared.table(vars(args), Snapshots.from_table))
+    snapshots = Snapshots.from_table(args.data, **arguments(Snapshots.from_table, vars(args)))
     measure = synthesizer.checked_for(snapshots)
     if not args.yes:
-        refuse_wrong(shared.looked(vars(args), ranges_only=True))
+        refuse_wrong(shared.looked(vars(args), snapshots.range_counts))
     if measure.sums_every_step and not args.quiet:
         import jax
 
@@ -131,72 +84,51 @@ def fitted(args: argparse.Namespace, console: Console) -> tuple[TrajectoryModel,
     show = console.progress("fitting")
     known = {"new_people": args.new_people, "declared": declared_of(args), "progress": show}
     make = partial(synthesizer.fit, snapshots, **known)
-    model, values = _saved(args, console, snapshots._digest.hex(), make)
+    model, values = _saved(args, console, opened, lambda: snapshots._digest.hex(), make)
     values |= {name: getattr(model, name) for name in ("settings", "diagnostics")}
     values["warnings"] = model.certificate.warnings
     if args.write_config is not None:
         text = config.text(vars(args), args.write_config)
         values["config"] = console.write(text, args.write_config, args.force)
         shared.note_left_out(args.data, args.write_config, "on the command line", console)
-    return model, values
-
-
-def _saved(
-    args: argparse.Namespace, console: Console, content: str, make: Callable[..., TrajectoryModel]
-) -> tuple[TrajectoryModel, dict[str, Any]]:
-    """The model that make(ledger=, people=) gives for records of this content, saved with its
-    certificate; and what to say about it. With a ledger, what a kill has left is finished."""
-    ledger, people = args.opened
-    if ledger is None:
-        model = make()
-        model.save(args.out, force=args.force, not_private=args.not_private)
-    else:
-        from privtraj.stream.watch import Once
-
-        console.remains = ", but what was reserved in the ledger counts: the same command goes on"
-        once = Once(args.out, ledger)
-        model = once.write(content, args.force, lambda file: make(ledger=file, people=people))
-    if people is not None and people.seen:
-        console.note(people.seen)
-    values = {"model": console.wrote(args.out), "certificate": model.certificate.to_dict()}
-    if args.certificate is not None:
-        text = model.certificate.to_json() + "\n"
-        values["certificate_file"] = console.write(text, args.certificate, args.force)
-    if ledger is not None:
-        values["ledger"] = ledger.summary()
-    return model, values
-
-
-def _written(args: argparse.Namespace, console: Console, model: TrajectoryModel) -> str:
-    """Certificate, files and ledger in words."""
-    text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
-    return text if args.ledger is None else f"{text}\n\n{args.opened[0].describe()}"
+    groups, found = groups_of(model), () if args.yes else tuple(map(str, doubts(model)))
+    values |= {"groups": [asdict(one) for one in groups], "doubts": list(found)}
+    for doubt in found:
+        console.note(f"{doubt}; the model is written, as it is paid for: think before you use it")
+    text = _written(console, model, opened)
+    if groups:
+        kept = "\n  ".join(["Values of categories, by the noise:", *sentences(groups)])
+        text = f"{kept}\n\n{text}"
+    out = shlex.quote(str(args.out))
+    text += f"\n\nNext: privtraj sample {out} -n {PEOPLE_DRAWN} --out paths.csv"
+    console.result({"command": "fit", **values}, text)
+    return PLAINLY_WRONG if found else 0
 
 
 # fmt: off
 _READ = ("person", "query", "row_by_row", "csv", "one_per_person", "records_per_person",
          "same_person", "missing")
-EXTEND = (
-    Option("past", one_of("keep", "revise"), default="keep", about=
-           "what was published: keep it to the bit, or let the new people improve it (revise)"),
+PAST = Option("past", one_of("keep", "revise"), default="keep", about=
+              "what was published: keep it to the bit, or let the new people improve it (revise)")
+_BATCH = (
+    changed("time_range", needed="it says when the people of the batch were recorded, as the model "
+            "knows its own times only"),
     *(changed(name, needed="", otherwise="those of the fit") for name in ("epsilon", "delta")),
 )
 # fmt: on
-_KEPT = (*_READ, *(option.name for option in LEDGER))
 
 
 @shared.command(
-    MODEL,
-    *(changed(name) for name in ("data", "time_range", "bins", "bin_times")),
+    *(MODEL, OPTIONS["data"], _BATCH[0], OPTIONS["bins"], OPTIONS["bin_times"]),
     Group("reading", tuple(OPTIONS[name] for name in _READ), "columns are those of the model"),
-    replace(FILES[0], about="configuration of the fit: how to read, and the ledger, are its own"),
-    Group("privacy", (*EXTEND, OPTIONS["seed"], OPTIONS["not_private"])),
-    Group("ledger", LEDGER),
+    replace(CONFIG, about="configuration of the fit: how to read, and the ledger, are its own"),
+    Group("privacy", (PAST, *_BATCH[1:], OPTIONS["seed"], OPTIONS["not_private"])),
+    *other([Group("ledger", LEDGER)], new_people={"beside": ()}),
     Group("declared", DECLARED),
     Group(
         "output", tuple(OPTIONS[name] for name in ("out", "certificate", "force", "json", "quiet"))
     ),
-    configured=True,
+    configured=(*_READ, *(option.name for option in LEDGER)),
 )
 def extend(args: argparse.Namespace, console: Console) -> None:
     """Add a batch of further people to a model: later times, or more people at known times.
@@ -210,19 +142,7 @@ def extend(args: argparse.Namespace, console: Console) -> None:
           --time-range 2024-02-01 2024-03-01 --ledger clinic.ledger --new-people \\
           --out february.privtraj
     """
-    args.past = args.past or "keep"
-    args = settled(args, _KEPT)
-    console.quiet, console.json = bool(args.quiet), bool(args.json)
-    shared.require(vars(args), MODEL, "data", "out")
-    if args.time_range is None and args.bin_times is None:
-        raise InputError(
-            "--time-range START END is needed: when the people of the batch were "
-            "recorded, as the model knows its own times only"
-        )
-    writes = {"out": (".privtraj",), "certificate": (".json",)}
-    reads = ("model", "data", "ledger", "config", "people", "people_key")
-    shared.check_files(args, *reads, **writes)
-    args.opened = ledger_of(args), people_of(args)  # which refuse what does not go together
+    opened = _opened(args)
     model = shared.load_model(args.model, "extended model", console)
     from privtraj.stream.extend import snapshots_of
 
@@ -232,62 +152,47 @@ def extend(args: argparse.Namespace, console: Console) -> None:
     snapshots = snapshots_of(model, args.data, **when, **reading)
     named = ("past", "new_people", "epsilon", "delta", "seed")
     how = {name: getattr(args, name) for name in named} | {"declared": declared_of(args) or None}
-    content = f"{snapshots._digest.hex()} after {model.sha256}"
-    grown, values = _saved(args, console, content, partial(model.extend, snapshots, **how))
-    console.result({"command": "extend", **values}, _written(args, console, grown))
+    make = partial(model.extend, snapshots, **how)
+    grown, values = _saved(
+        args, console, opened, lambda: f"{snapshots._digest.hex()} after {model.sha256}", make
+    )
+    console.result({"command": "extend", **values}, _written(console, grown, opened))
 
 
 # Before anything is spent ---------------------------------------------------------------------
 
+Opened = tuple["LedgerFile", "People | None"]
 
-def _prepared(args: argparse.Namespace) -> TrajectorySynthesizer:
-    """What will fit, after all checks that need no record: that choices go together, and that files
-    can be written."""
+
+def _opened(args: argparse.Namespace) -> Opened | None:
+    """Ledger and people, if there are; caps and keys are checked before anything is read."""
+    return None if args.ledger is None else (ledger_of(args), people_of(args))
+
+
+def _prepared(args: argparse.Namespace) -> tuple[TrajectorySynthesizer, Opened | None]:
+    """What will fit, after all checks of choices that need no record, and the files of a house."""
     from privtraj.privacy.certificate import check_declared
-    from privtraj.privacy.events import check_budget
 
-    check_table(args)
-    shared.require(vars(args), "epsilon", "delta", "out")
-    check_budget(args.epsilon, args.delta)
     check_declared(declared_of(args))
     if args.seed is not None and not args.not_private:
         raise InputError(
             "--seed makes the noise predictable, and the model not private: leave it out, or add "
             "--not-private to write the model all the same, for research"
         )
-    capped = (args.cap_epsilon, args.cap_delta, args.ledger_code, args.window_days)
-    if args.ledger is None and (capped != (None,) * 4 or args.new_people):
-        raise InputError(
-            "--cap-epsilon, --cap-delta, --window-days, --ledger-code and --new-people need "
-            "--ledger FILE: name the file in which the fits add up"
-        )
     if args.ledger is not None and args.seed is not None:
         raise InputError(
             "a fit with --seed is not private, so no --ledger covers it: leave out one of them"
         )
-    args.opened = ledger_of(args), people_of(args)  # caps are checked before anything is read
-    writes = {"out": (".privtraj",), "certificate": (".json",), "write_config": config.SUFFIXES}
-    shared.check_files(args, "data", "ledger", "config", "people", "people_key", **writes)
+    opened = _opened(args)
     shared.keep_compiled()
     from privtraj.data.public import PublicInputs
     from privtraj.synthesizer import TrajectorySynthesizer
 
     synthesizer = TrajectorySynthesizer(**arguments(TrajectorySynthesizer, vars(args)))
     synthesizer.check()
-    known = shared.table(vars(args), PublicInputs.declared)
+    known = arguments(PublicInputs.declared, vars(args))
     PublicInputs.declared(**known)  # refuses what does not go together
-    return synthesizer
-
-
-def check_table(args: argparse.Namespace) -> None:
-    """Refuse a command that does not say what is public about the table."""
-    shared.require(vars(args), "data", "time", *(() if args.columns else ("feature",)))
-    if args.time_range is None and args.bin_times is None:
-        raise InputError(
-            "--time-range START END is needed, unless --bin-times lists all times: the range must "
-            "be public knowledge, because a range taken from the data would reveal its earliest "
-            "and latest people"
-        )
+    return synthesizer, opened
 
 
 def declared_of(args: argparse.Namespace) -> dict[str, str]:
@@ -295,27 +200,20 @@ def declared_of(args: argparse.Namespace) -> dict[str, str]:
     return {name: words for name, words in said.items() if words is not None}
 
 
-def ledger_of(args: argparse.Namespace) -> LedgerFile | None:
-    if args.ledger is None:
-        return None
+def ledger_of(args: argparse.Namespace) -> LedgerFile:
     from privtraj.privacy.ledger_file import LedgerFile
 
     return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
 
 
 def people_of(args: argparse.Namespace) -> People | None:
-    """The file that knows who was in earlier batches."""
-    given = (args.people, args.people_key)
-    if given == (None, None) and (args.returning, args.most_batches) == ("refuse", 1):
+    """The file that knows who was in earlier batches, if there is one."""
+    if args.people is None:
         return None
-    if None in (*given, args.ledger, args.person):
-        raise InputError(
-            "--people, --people-key, --returning and --most-batches compare people over the "
-            "batches of a ledger: give --people FILE, --people-key FILE, --ledger FILE and --person"
-        )
     from privtraj.stream.people import People
 
-    return People.open(*given, returning=args.returning, most_batches=args.most_batches)
+    how = {"returning": args.returning, "most_batches": args.most_batches}
+    return People.open(args.people, args.people_key, **how)
 
 
 def refuse_wrong(found: TableCheck) -> None:
@@ -365,3 +263,42 @@ def note(args: argparse.Namespace, synthesizer: TrajectorySynthesizer, console: 
             "without --person every row is taken to be a different person, and the guarantee holds "
             "only if that is true"
         )
+
+
+# Afterwards -----------------------------------------------------------------------------------
+
+
+def _saved(
+    args: argparse.Namespace,
+    console: Console,
+    opened: Opened | None,
+    content: Callable[[], str],
+    make: Callable[..., TrajectoryModel],
+) -> tuple[TrajectoryModel, dict[str, Any]]:
+    """The model that make(ledger=, people=) gives, saved with its certificate; and what to say
+    about it. With a ledger, which knows records by content(), what a kill has left is finished."""
+    values: dict[str, Any] = {}
+    if opened is None:
+        model = make()
+        model.save(args.out, force=args.force, not_private=args.not_private)
+    else:
+        from privtraj.stream.watch import Once
+
+        ledger, people = opened
+        console.remains = ", but what was reserved in the ledger counts: the same command goes on"
+        once = Once(args.out, ledger)
+        model = once.write(content(), args.force, lambda file: make(ledger=file, people=people))
+        values["ledger"] = ledger.summary()
+        if people is not None and people.seen:
+            console.note(people.seen)
+    values |= {"model": console.wrote(args.out), "certificate": model.certificate.to_dict()}
+    if args.certificate is not None:
+        text = model.certificate.to_json() + "\n"
+        values["certificate_file"] = console.write(text, args.certificate, args.force)
+    return model, values
+
+
+def _written(console: Console, model: TrajectoryModel, opened: Opened | None) -> str:
+    """Certificate, files and ledger in words."""
+    text = "\n  ".join([f"{model.certificate}\n\nWritten:", *map(str, console.written)])
+    return text if opened is None else f"{text}\n\n{opened[0].describe()}"

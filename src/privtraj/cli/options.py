@@ -7,16 +7,16 @@ reads it.
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from privtraj import recipe
+from privtraj.base.errors import Arg, InputError
 from privtraj.columns.cells import typed_column
 from privtraj.measures.registry import KIND
 from privtraj.recipe import BOOLEAN, NAMES, NUMBER, TEXT, Kind, Option, need, one_of, several, whole
@@ -74,33 +74,30 @@ def _settings(value: Any) -> dict[str, Any]:
     return {word: x if isinstance(x, str) else NAMES.read(x) for word, x in value.items()}
 
 
-class _Settings(argparse.Action):
-    """Adds settings that are typed as WORD=VALUE or WORD=VALUE,VALUE to those typed before."""
-
-    def __call__(self, parser: Any, space: Any, words: Any, option: Any = None) -> None:
-        known = dict(getattr(space, self.dest) or {})
-        for word, sign, value in (each.partition("=") for each in words):
-            if not (sign and value and word.isidentifier()):
-                raise argparse.ArgumentError(
-                    self, "must be followed by settings, each as WORD=VALUE; give DATA first"
-                )
-            several = value.split(",") if len(value) > 1 else [value]  # a comma is one by itself
-            known[word] = value if len(several) == 1 else several
-        setattr(space, self.dest, known)
+def _typed_settings(typed: list[list[str]]) -> dict[str, str | list[str]]:
+    """Settings that are typed as WORD=VALUE or WORD=VALUE,VALUE."""
+    made: dict[str, str | list[str]] = {}
+    for word, sign, value in (each.partition("=") for words in typed for each in words):
+        if not (sign and value and word.isidentifier()):
+            must = " must be followed by settings, each as WORD=VALUE; give DATA first"
+            raise InputError(Arg("csv"), must)
+        several = value.split(",") if len(value) > 1 else [value]  # a comma is one by itself
+        made[word] = value if len(several) == 1 else several
+    return made
 
 
-class _OneMore(argparse.Action):
-    """Adds the column that is typed as NAME KIND SETTING ... to those typed before."""
-
-    def __call__(self, parser: Any, space: Any, words: Any, option: Any = None) -> None:
-        known = getattr(space, self.dest) or {}
+def _typed_columns(typed: list[list[str]]) -> dict[str, Any]:
+    """Columns that are typed as NAME KIND SETTING ..."""
+    made: dict[str, Any] = {}
+    for words in typed:
         try:
             name, form = typed_column(words)
-            if name in known:
+            if name in made:
                 raise ValueError(f"must name '{name}' once: put all of it after one --column")
         except ValueError as error:
-            raise argparse.ArgumentError(self, str(error)) from None
-        setattr(space, self.dest, {**known, name: _form(form)})
+            raise InputError(Arg("column"), f" {error}") from None
+        made[name] = form
+    return made
 
 
 def source(name: str) -> str | Path:
@@ -110,26 +107,27 @@ def source(name: str) -> str | Path:
 
 # fmt: off
 _MOMENT = Kind("a number or a date", plain=_moment)
-FILE = Kind("the name of a file, in quotes", typed={"type": Path, "metavar": "FILE"},
+FILE = Kind("the name of a file, in quotes", shape={"metavar": "FILE"},
             plain=lambda value: Path(TEXT.read(value)))
-SOURCE = Kind("the name of a file, or a connection string, in quotes", typed={"type": source},
+SOURCE = Kind("the name of a file, or a connection string, in quotes",
               plain=lambda value: source(TEXT.read(value)))
 RANGE = Kind("two times, [start, end], numbers or dates such as 2024-01-31",
              plain=several(_MOMENT, least=2, most=2),
-             typed={"nargs": 2, "metavar": ("START", "END")})
+             shape={"nargs": 2, "metavar": ("START", "END")})
 TIMES = Kind("a list of numbers or of dates such as 2024-01-31", plain=several(_MOMENT),
-             typed={"nargs": "+", "metavar": "T"})
+             shape={"nargs": "+", "metavar": "T"})
 FEATURES = Kind('a list of columns with their bounds, such as [["height", 40, 210]]',
-                typed={"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")},
-                plain=several(TEXT, NUMBER, NUMBER))
+                plain=several(TEXT, NUMBER, NUMBER),
+                shape={"nargs": 3, "action": "append", "metavar": ("NAME", "LOW", "HIGH")})
 COLUMNS = Kind('a table for each, such as columns.sex = { kind = "category", values = ["F", "M"] }',
-               typed={"nargs": "+", "action": _OneMore, "metavar": ("NAME KIND", "SETTING")},
-               plain=_columns)
+               plain=_columns, typed=_typed_columns,
+               shape={"nargs": "+", "action": "append", "metavar": ("NAME KIND", "SETTING")})
 CSV = Kind('settings of a CSV file, such as csv.decimal = ","', plain=_settings,
-           typed={"nargs": "+", "action": _Settings, "metavar": ("SETTING", "SETTING")})
+           typed=_typed_settings,
+           shape={"nargs": "+", "action": "append", "metavar": ("SETTING", "SETTING")})
 LINE = Kind("one line of text, in quotes", plain=lambda value: TEXT.read(_plain(value)))
 CONDITIONS = Kind('a list of columns with their value, such as ["sex=F"]', plain=several(TEXT),
-                  typed={"action": "append", "metavar": "COL=VALUE"})
+                  shape={"action": "append", "metavar": "COL=VALUE"})
 
 
 # The choices ----------------------------------------------------------------------------------
@@ -164,6 +162,7 @@ _DATA = (
            "column of numbers and its public bounds, to which values are clamped; one or more",
            needed="it names a column to use and its bounds, which must be public knowledge, "
            "because bounds taken from the data would reveal its most extreme people",
+           unless=("columns",),
            more="Take the bounds from general knowledge (a chart, a map, a device's range), never "
            "from these data: the smallest and the largest value are those of two persons, and "
            "bounds are published with the model. Wide is safe, but blurs."),
@@ -178,6 +177,9 @@ _DATA = (
            '= "other" takes all values of a category that are not named.'),
     Option("time_range", RANGE, example=[0.0, 20.0], about=
            "public first and last time, numbers or dates; records outside count at its ends",
+           needed="it must be public knowledge, because a range taken from the data would reveal "
+           "its earliest and latest people, unless --bin-times lists all times",
+           unless=("bin_times",),
            more="For the same reason not taken from the data. Dates in quotes: 2024-01-31."),
     Option("bins", whole(2), example=12, about=
            "how many times you care about, spread evenly over the range; no resolution, which is "
@@ -207,36 +209,39 @@ DECLARED = (
     Option("date", LINE, "date of the release", example="2026-11-30"),
     Option("contact", LINE, "whom to ask about it", example="privacy@clinic.example"),
 )
+_LEDGER, _PEOPLE = ("ledger",), ("people",)
 LEDGER = (
     Option("ledger", FILE, example="clinic.ledger", about=
            "file that records the budget before anything is released; fits on it add up"),
-    Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", about=
+    Option("cap_epsilon", NUMBER, example=3.0, otherwise="as recorded last", beside=_LEDGER, about=
            "most that everything in the ledger may spend together"),
-    Option("cap_delta", NUMBER, example=1e-4, about="the same for delta"),
-    Option("window_days", NUMBER, example=30.0, otherwise="as recorded last", about=
+    Option("cap_delta", NUMBER, example=1e-4, about="the same for delta", beside=_LEDGER),
+    Option("window_days", NUMBER, example=30.0, otherwise="as recorded last", beside=_LEDGER, about=
            "the cap is for what records of a person within any so many days pay for, instead of "
            "all of them"),
-    Option("ledger_code", TEXT, example="5-0123456789abcdef", metavar="CODE", about=
+    Option("ledger_code", TEXT, example="5-0123456789abcdef", metavar="CODE", beside=_LEDGER, about=
            "code that an earlier fit printed, from which the ledger must go on"),
-    Option("new_people", BOOLEAN, default=False, about=
+    Option("new_people", BOOLEAN, default=False, beside=_LEDGER, about=
            "your word, which nothing checks, that nobody in these records is among the people of "
            "the ledger: if it is wrong, whoever is in both has the sum of what is spent"),
-    Option("people", FILE, example="clinic.people", about=
+    Option("people", FILE, example="clinic.people", beside=("people_key", "ledger", "person"),
+           about=
            "file of keyed hashes of identifiers beside the ledger, by which it is checked that "
            "nobody is in an earlier batch; each batch then has a budget of its own"),
-    Option("people_key", FILE, example="clinic.key", about=
+    Option("people_key", FILE, example="clinic.key", beside=_PEOPLE, about=
            "your secret key for it, made by 'privtraj people --new-key FILE'"),
-    Option("returning", one_of("refuse", "skip", "pay"), default="refuse", about=
+    Option("returning", one_of("refuse", "skip", "pay"), default="refuse", beside=_PEOPLE, about=
            "people of earlier batches: refuse the table, leave out their records (skip), or let "
            "them pay for each batch that they are in"),
-    Option("most_batches", whole(1), default=1, about=
+    Option("most_batches", whole(1), default=1, beside=_PEOPLE, about=
            "with --returning pay: in how many batches, or batches of a window, a person may be; "
            "public"),
 )
 _OUTPUT = (
     Option("out", FILE, example="model.privtraj", about="the model, named .privtraj",
-           needed="it names the file to write"),
-    Option("certificate", FILE, example="certificate.json", about="the certificate, as .json"),
+           needed="it names the file to write", writes=(".privtraj",)),
+    Option("certificate", FILE, example="certificate.json", about="the certificate, as .json",
+           writes=(".json",)),
     Option("force", BOOLEAN, default=False, about="replace existing files"),
     Option("json", BOOLEAN, default=False, about="print the result as one JSON object"),
     Option("quiet", BOOLEAN, default=False, about="show no progress"),
@@ -275,6 +280,14 @@ def changed(name: str, about: str = "", **words: Any) -> Option:
     return replace(option, about=about or option.about, **words)
 
 
+def other(groups: Iterable[Group], **changes: Mapping[str, Any] | None) -> Iterator[Group]:
+    """The same groups, where some choices are said otherwise, or left out (None)."""
+    for group in groups:
+        kept = (option for option in group.options if changes.get(option.name, {}) is not None)
+        made = (replace(option, **(changes.get(option.name) or {})) for option in kept)
+        yield replace(group, options=tuple(made))
+
+
 def budget() -> tuple[Option, ...]:
     """The two numbers of the guarantee, where they need not be chosen."""
     names = ("epsilon", "delta")
@@ -288,6 +301,12 @@ def writing(force: str = "replace an existing file") -> tuple[Option, ...]:
 
 def arguments(function: Callable[..., Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Those choices that a function of the library takes by name, as far as they are made."""
-    taken = inspect.signature(function).parameters
-    made = {name: chosen.get(name) for name in OPTIONS if name in taken}
-    return {name: value for name, value in made.items() if value is not None}
+    numbers, others = chosen.get("feature") or [], chosen.get("columns") or {}
+    made = {
+        **chosen,
+        "features": [*(name for name, _, _ in numbers), *others],
+        "bounds": {name: (low, high) for name, low, high in numbers},
+        "bins": chosen.get("bin_times") or chosen.get("bins"),
+    }
+    names = inspect.signature(function).parameters
+    return {name: made[name] for name in names if made.get(name) is not None}

@@ -25,12 +25,13 @@ from privtraj import recipe
 from privtraj.base.errors import InputError, aligned
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import PLAINLY_WRONG, Console
-from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, budget, changed, writing
+from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, budget, changed, other, writing
 from privtraj.recipe import BOOLEAN, NUMBER, TEXT, Option, one_of, whole
 
 # A configuration to fill in -------------------------------------------------------------------
 
-_OUT = changed("out", "file to write, .toml", needed="", default=Path("privtraj.toml"), short="-o")
+_OUT = changed("out", "file to write, .toml", needed="", default=Path("privtraj.toml"), short="-o",
+               writes=config.SUFFIXES)  # fmt: skip
 _LOOKED = "names and kinds of columns and, of CSV, how numbers and dates are written"
 
 
@@ -48,7 +49,6 @@ def init(args: argparse.Namespace, console: Console) -> None:
     then fill in the file and run:
       privtraj fit --config fit.toml
     """
-    shared.check_files(args, out=config.SUFFIXES)
     from privtraj.data import detection, sql
 
     found = None  # how the first of the files that a path means is written, if it is CSV
@@ -212,20 +212,13 @@ def _words(name: str) -> set[str]:
 
 # A look at the table --------------------------------------------------------------------------
 
-_CONFIG = Option("config", FILE, "TOML file of a fit; options on the command line win")
-
-
-def _of_records(group: Group) -> Group:
-    """The same group of choices without those of what is drawn."""
-    asked = tuple(one for one in group.options if one.name not in ("seed", "not_private"))
-    return Group(group.title, asked, group.about)
+_LOOK = [each for each in GROUPS if each.title in ("data", "privacy", "advanced")]
 
 
 @shared.command(
-    Group("configuration", (_CONFIG,), "all of the options below, in a file"),
-    *(_of_records(each) for each in GROUPS if each.title in ("data", "privacy", "advanced")),
+    Group("configuration", (fit.CONFIG,), "all of the options below, in a file"),
+    *other(_LOOK, epsilon={"needed": ""}, delta={"needed": ""}, seed=None, not_private=None),
     Group("output", (OPTIONS["json"],)),
-    configured=True,
 )
 def check(args: argparse.Namespace, console: Console) -> int:
     """Look at your own table before anything is spent; never for release.
@@ -241,9 +234,6 @@ def check(args: argparse.Namespace, console: Console) -> int:
     exit codes: 0, fit would take the table and no range is plainly wrong; 3, one is, or fit would
     not; 2, bad input
     """
-    args = fit.settled(args)
-    console.json = args.json
-    fit.check_table(args)
     found = shared.looked(vars(args))
     console.result({"command": "check", **found.to_dict(typed=True)}, found.text(typed=True))
     return 0 if found.fine else PLAINLY_WRONG
@@ -252,15 +242,15 @@ def check(args: argparse.Namespace, console: Console) -> int:
 # A forecast -----------------------------------------------------------------------------------
 
 _SHARED = ("epsilon", "delta", "adjacency", "measure", "public_counts", "records_per_person")
+_SET = tuple(option.name for option in recipe.options("advanced"))
+_COLUMNS = ("features", "columns", "feature")
 # fmt: off
-_COUNTS = (
+_DATA = (
     Option("people", whole(2), "how many there are, at all times together; a round number will do",
            needed="about how many people there are, at all times together"),
     Option("features", whole(1), "columns of numbers, without the time and those of --column",
-           needed="the number of columns to use, here or as feature or columns in a --config FILE"),
-)
-_DATA = (
-    *_COUNTS,
+           needed="the number of columns to use, here or as feature or columns in a --config FILE",
+           unless=_COLUMNS[1:]),
     OPTIONS["columns"],
     Option("times", whole(2), otherwise="any time", about=
            "at how many times all records are, such as days of an experiment"),
@@ -271,10 +261,11 @@ _DATA = (
 _BATCHES = (
     Option("every", one_of("day", "week", "month", "quarter", "year"),
            "plan a batch of --people so often, instead of one fit"),
-    Option("for", TEXT, "for how long: 3y, 18m, 8w or 90d", metavar="TIME"),
+    Option("for", TEXT, "for how long: 3y, 18m, 8w or 90d", metavar="TIME", beside=("every",)),
     Option("budget", NUMBER, "epsilon of all batches of a year, or of --window-days, together, at "
-           "delta", otherwise="--epsilon for each"),
-    *(changed(name, otherwise="") for name in ("window_days", "most_batches")),
+           "delta", otherwise="--epsilon for each", beside=("every",)),
+    changed("window_days", otherwise="", beside=("every",)),
+    changed("most_batches", otherwise="", default=None, beside=("every",)),
 )
 _PRIVACY = (
     *budget(), OPTIONS["adjacency"], OPTIONS["measure"],
@@ -293,7 +284,8 @@ _OUTPUT = (
     Group("batches", _BATCHES, "of people who come later"),
     Group("privacy", _PRIVACY),
     Group("output", _OUTPUT),
-    configured=True,
+    configured=(*_SHARED, *_SET, *_COLUMNS, "data", "query", "time", "person"),
+    instead=_COLUMNS,
 )
 def plan(args: argparse.Namespace, console: Console) -> None:
     """Forecast the quality of a fit by simulation: no data are read, nothing is spent.
@@ -305,8 +297,9 @@ def plan(args: argparse.Namespace, console: Console) -> None:
           --column smoker boolean --epsilon 1 --delta 1e-5
       privtraj plan --people 300 --features 2 --every month --for 3y --budget 2
     """
-    asked = _asked(args)
     from privtraj.assess import plan as plans
+
+    asked = forecast_of(vars(args))
 
     @cache  # a bar, and heavy parts that are loaded, only if the answer is not known yet
     def bar() -> Callable[[int, int], None]:
@@ -316,8 +309,6 @@ def plan(args: argparse.Namespace, console: Console) -> None:
     asked |= {"keep": not args.no_cache, "progress": lambda done, total: bar()(done, total)}
     later = {"days": args.window_days, "most": args.most_batches, "budget": args.budget}
     if args.every is None:
-        if getattr(args, "for") or any(later.values()):
-            raise InputError("--for, --budget, --window-days and --most-batches go with --every")
         forecast: Any = plans.plan(**asked)
     else:
         typed = re.fullmatch("([1-9][0-9]{0,2})([dwmy])", getattr(args, "for") or "")
@@ -330,25 +321,14 @@ def plan(args: argparse.Namespace, console: Console) -> None:
     console.result({"command": "plan", **forecast.to_dict()}, str(forecast))
 
 
-def _asked(args: argparse.Namespace) -> dict[str, Any]:
-    """The question: as given on the command line, else in the configuration."""
-    names = [*(option.name for option in _COUNTS), "columns", "times", *_SHARED]
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    asked: dict[str, Any] = {}
-    if args.config is not None:
-        settings = [*_SHARED, *(option.name for option in recipe.options("advanced"))]
-        wanted = set(settings) - set(given)
-        if not given.keys() & {"features", "columns"}:
-            wanted |= {"feature", "columns", "data", "query", "time", "person"}
-        chosen = shared.spread(config.load(args.config, but=set(OPTIONS) - wanted))
-        asked = {name: chosen[name] for name in settings if name in chosen}
-        if "public_counts" in asked:  # there, the numbers themselves
-            asked["public_counts"] = True
-        if "columns" in chosen:
-            asked["columns"] = shared.columns(chosen)
-        elif "feature" in chosen:
-            asked["features"] = len(shared.columns(chosen))
-    asked |= given
-    needed = _COUNTS[:1] if "columns" in asked else _COUNTS
-    shared.require(dict.fromkeys(names) | asked, *needed)
+def forecast_of(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked of a plan: people, times and columns, budget and settings of a fit."""
+    names = ("people", "features", "times", *_SHARED, *_SET)
+    asked = {name: chosen[name] for name in names if chosen.get(name) is not None}
+    if "public_counts" in asked:  # in a configuration, the numbers themselves
+        asked["public_counts"] = True
+    if chosen["columns"]:
+        asked["columns"] = shared.columns(chosen)
+    elif chosen.get("feature"):
+        asked["features"] = len(chosen["feature"])
     return asked

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtraj.base import formats
 from privtraj.base.errors import Arg, InputError
 from privtraj.base.formats import PEOPLE_DRAWN
-from privtraj.cli import config, shared
+from privtraj.cli import shared
 from privtraj.cli.console import Console
 from privtraj.cli.options import CONDITIONS, FILE, MODEL, OPTIONS, TIMES, Group, changed, writing
 from privtraj.recipe import BOOLEAN, TEXT, Option, one_of, whole
@@ -46,7 +45,8 @@ _HOW = (
            "bare particles: less spread out than the people were"),
 )
 _PATHS_OUT = changed("out", "file to write: .csv, .parquet, .arrow, .geojson (.trips.geojson for "
-                     "kepler.gl, .points.geojson for QGIS), .geoparquet or .h5ad")
+                     "kepler.gl, .points.geojson for QGIS), .geoparquet or .h5ad",
+                     writes=formats.suffixes(formats.PATHS))
 # fmt: on
 
 
@@ -64,20 +64,8 @@ def sample(args: argparse.Namespace, console: Console) -> None:
       privtraj sample trips.privtraj --at 100 --out paths.geojson
       privtraj sample clinic.privtraj --where sex=F --at-start stage=II,III --out women.csv
     """
-    _, _, values = sampled(args, console)
-    drawn = values["paths"]
-    text = f"{drawn['n']} paths at {drawn['times']} times, written to {drawn['file']}"
-    console.result({"command": "sample", **values}, text)
-
-
-def sampled(
-    args: argparse.Namespace, console: Console
-) -> tuple[TrajectoryModel, Any, dict[str, Any]]:
-    """The model, the paths drawn from it and written, and what to say about them."""
     if args.at is not None and args.times is not None:
         raise InputError("--at and --times exclude each other: say how many times, or which")
-    shared.require(vars(args), "out")
-    shared.check_files(args, out=shared.TABLES)
     model = shared.load_model(args.model, "paths", console)
     if args.reference is not None:
         model = model.with_reference(args.reference)
@@ -93,12 +81,12 @@ def sampled(
     how["observation_noise"] = not args.no_observation_noise
     how |= {name: conditions(getattr(args, name), name) for name in ("where", "at_start")}
     paths = model.sample(args.n or PEOPLE_DRAWN, at, **how)
-    values = {
-        "model": str(args.model),
-        "private": model.certificate.private,
-        "paths": write_paths(paths, args.out, args.force, console),
-    }
-    return model, paths, values
+    paths.save(args.out, force=args.force)
+    n, times, _ = paths.values.shape
+    text = f"{n} paths at {times} times, written to {console.wrote(args.out)}"
+    drawn = {"file": str(args.out), "n": n, "times": times, "features": list(paths.features)}
+    values = {"model": str(args.model), "private": model.certificate.private, "paths": drawn}
+    console.result({"command": "sample", **values}, text)
 
 
 def conditions(given: list[str] | None, name: str) -> dict[str, str]:
@@ -123,20 +111,8 @@ def even_times(model: TrajectoryModel, count: int | None) -> Any:
     return as_user_times(spread_times(first, last, count, model.datetime), model.datetime)
 
 
-def write_paths(paths: Any, path: Path, force: bool, console: Console) -> dict[str, Any]:
-    """Write the paths, as the name says; returns what to say about them."""
-    paths.save(path, force=force)
-    people, times, _ = paths.values.shape
-    return {
-        "file": console.wrote(path),
-        "n": people,
-        "times": times,
-        "features": list(paths.features),
-    }
-
-
 @shared.command(
-    *(MODEL, changed("out", "page to write: .html", short="-o")),
+    *(MODEL, changed("out", "page to write: .html", short="-o", writes=(".html",))),
     *(changed("title", "name of the page", otherwise="the declared one"), *writing()),
 )
 def report(args: argparse.Namespace, console: Console) -> None:
@@ -147,8 +123,6 @@ def report(args: argparse.Namespace, console: Console) -> None:
 
     The page is one file, needs no network, and shows nothing but the released model.
     """
-    shared.require(vars(args), "out")
-    shared.check_files(args, "model", out=(".html",))
     model = shared.load_model(args.model, "page", console)
     from privtraj.report.page import write_report
 
@@ -163,7 +137,8 @@ def report(args: argparse.Namespace, console: Console) -> None:
 # fmt: off
 _QUESTION = Option("question", TEXT, metavar="QUESTION", placed=True, needed="a question", about=
                    "in quotes: mean, median, p90, trend, share, correlation or count, by, where")
-_ANSWERS = changed("out", "table to write as well: .csv, .parquet, .arrow or .json", needed="")
+_ANSWERS = changed("out", "table to write as well: .csv, .parquet, .arrow or .json", needed="",
+                   writes=(*formats.suffixes(formats.TABLES), ".json"))
 # fmt: on
 
 
@@ -180,7 +155,6 @@ def ask(args: argparse.Namespace, console: Console) -> None:
 
     A group that the noise has hidden is called lost instead of getting a number.
     """
-    shared.check_files(args, "model", out=(*formats.suffixes(formats.TABLES), ".json"))
     model = shared.load_model(args.model, "answers", console)
     answer = model.ask(args.question, progress=console.progress("fits made again"))
     values = {"command": "ask", "model": str(args.model), **answer.to_dict()}
@@ -208,7 +182,8 @@ _COMPARED = (
     changed("seed", "of all that is drawn at random", default=0),
 )
 _SCORES = (
-    changed("out", "write everything as .json, which is not for release", needed=""),
+    changed("out", "write everything as .json, which is not for release", needed="",
+            writes=(".json",)),
     *writing(),
 )
 # fmt: on
@@ -217,6 +192,7 @@ _SCORES = (
 @shared.command(
     Group("data", _COMPARED),
     Group("output", _SCORES),
+    configured=("csv",),
 )
 def evaluate(args: argparse.Namespace, console: Console) -> None:
     """Compare a model with raw data, for those who may see them; not for release.
@@ -227,20 +203,16 @@ def evaluate(args: argparse.Namespace, console: Console) -> None:
 
     The result compares with raw data: it is not private, and not for release.
     """
-    read = ("model", "table", "holdout")
-    shared.check_files(args, *read, out=(".json",))
     from privtraj.metrics import evaluation as compared
     from privtraj.model.model import load
 
     model = load(args.model)
-    chosen = {name: getattr(args, name) for name in ("holdout", "person", "n", "seed")}
-    chosen["csv"] = args.csv
-    if args.csv is None and args.config is not None:
-        chosen["csv"] = config.load(args.config, but=set(OPTIONS) - {"csv"}).get("csv")
+    chosen = {name: getattr(args, name) for name in ("holdout", "person", "csv", "n", "seed")}
     found = compared.evaluate(model, args.table, **chosen, progress=console.progress("evaluating"))
     for note in found.notes:
         console.note(note)
-    files = {name: str(getattr(args, name)) for name in read if getattr(args, name) is not None}
+    read = {name: getattr(args, name) for name in ("model", "table", "holdout")}
+    files = {name: str(path) for name, path in read.items() if path is not None}
     values = {"notice": compared.NOTICE, "command": "evaluate", **files, **found.to_dict()}
     if args.out is not None:
         text = json.dumps(values, indent=1, allow_nan=False) + "\n"

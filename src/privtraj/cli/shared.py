@@ -8,28 +8,26 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privtraj.base import files, formats
+from privtraj.base import files
 from privtraj.base.errors import InputError, either
 from privtraj.cli import config
 from privtraj.cli.console import Console
 from privtraj.cli.options import OPTIONS, Group, arguments
-from privtraj.recipe import Option
+from privtraj.recipe import BOOLEAN, Option
 
 if TYPE_CHECKING:
     from privtraj.assess.look import TableCheck
     from privtraj.columns.kinds import Column
+    from privtraj.data.records import RangeCounts
     from privtraj.model.model import TrajectoryModel
 
-TABLES = formats.suffixes(formats.PATHS)
-"""What paths are written as."""
-
-
 Run = Callable[[argparse.Namespace, Console], int | None]
+_EITHER = {"bins", "bin_times"}
 
 
 @dataclass(frozen=True)
@@ -38,56 +36,122 @@ class Command:
 
     Name and help are those of the function: the first paragraph of its docstring says what it is
     about, and the rest stands below its options.
-    words: what else argparse is to know.  configured: whether options that are not given are None,
-    as a file may have them.  actions: commands below it, one of which must be named.
+    usage: where it is not what its options say.  actions: commands below it, one of which must be
+    named.  configured: the choices of a fit that it takes from the file of its option --config, if
+    it has that.  instead: options of which one that is typed decides all.
     """
 
     run: Run
     has: tuple[Option | Group, ...] = ()
-    configured: bool = False
-    words: Mapping[str, Any] = field(default_factory=dict)
+    usage: str | None = None
     actions: tuple[Command, ...] = ()
+    configured: Collection[str] = tuple(OPTIONS)
+    instead: Collection[str] = ()
+
+    @property
+    def options(self) -> dict[str, Option]:
+        """All of them, by name."""
+        groups = (each if isinstance(each, Group) else Group("", (each,)) for each in self.has)
+        return {option.name: option for group in groups for option in group.options}
 
     def add(self, commands: Any) -> None:
         """Let the parser of `privtraj` know it."""
         head, _, rest = (inspect.getdoc(self.run) or "").partition("\n\n")
         about = " ".join(head.split()).removesuffix(".")
         about = about[:1].lower() + about[1:]
-        words = {"description": about, "epilog": rest or None, **self.words}
-        added = commands.add_parser(self.run.__name__, help=about.replace("%", "%%"), **words)
-        added.set_defaults(run=self.run)
+        name, short = self.run.__name__, about.replace("%", "%%")
+        added = commands.add_parser(name, help=short, description=about, epilog=rest or None)
+        added.set_defaults(run=self)
         typed = [added.prog]  # what a command line needs, without all that it may have
         if self.actions:
             below = added.add_subparsers(dest="action", metavar="ACTION", required=True)
             for action in self.actions:
                 action.add(below)
+        from_file = self.configured if "config" in self.options else ()
         for each in self.has:
             group, options = added, (each,) if isinstance(each, Option) else each.options
             if isinstance(each, Group):
                 group = added.add_argument_group(each.title, each.about or None)
             for option in options:
-                shown: dict[str, Any] = {"help": option.help, **option.kind.typed}
+                shown: dict[str, Any] = {"help": option.help, **option.kind.shape}
                 if option.metavar is not None:
                     shown["metavar"] = option.metavar
+                needed = option.needed and option.name not in from_file
                 if option.placed:
-                    nargs = "?" if self.configured or not option.needed else None
-                    group.add_argument(option.name, nargs=nargs, **shown)
+                    group.add_argument(option.name, nargs=None if needed else "?", **shown)
                     typed.append(str(option.metavar))
                     continue
                 flags = [option.short, option.flag] if option.short else [option.flag]
-                shown["default"] = None if self.configured else option.default
-                group.add_argument(*flags, dest=option.name, **shown)
-                if option.needed and not self.configured:
-                    typed.append(f"{flags[0]} {shown['metavar']}")
-        if self.has and added.usage is None:
-            added.usage = " ".join([*typed, "[options]"])
+                group.add_argument(*flags, dest=option.name, default=None, **shown)
+                if needed:
+                    words = shown["metavar"]
+                    typed += [flags[0], *([words] if isinstance(words, str) else words)]
+        if self.has:
+            added.usage = self.usage or " ".join([*typed, "[options]"])
+
+    def __call__(self, args: argparse.Namespace, console: Console) -> int:
+        """Run it, as it was typed, once all is there that it needs and files can be written."""
+        args = self.settled(args)
+        console.quiet = bool(getattr(args, "quiet", None))
+        console.json = bool(getattr(args, "json", None))
+        for name, option in self.options.items():
+            value = getattr(args, name)
+            instead = (getattr(args, other, None) for other in option.unless)
+            if option.needed and value is None and all(each is None for each in instead):
+                shown = option.metavar if option.placed else option.flag
+                raise InputError(f"{shown} is needed: {option.needed}")
+            for other in option.beside:
+                if value not in (None, option.default) and getattr(args, other) is None:
+                    beside = self.options[other]
+                    raise InputError(f"{option.flag} goes with {beside.flag}: {beside.about}")
+        self._check_files(args)
+        return self.run(args, console) or 0
+
+    def _check_files(self, args: argparse.Namespace) -> None:
+        """Refuse files that are named twice, or could not be written."""
+        named = [(option.writes, getattr(args, option.name)) for option in self.options.values()]
+        given = [path.resolve() for _, path in named if isinstance(path, Path)]
+        for path in given:
+            if given.count(path) > 1:
+                raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
+        for endings, path in named:
+            if endings and path is not None:
+                if not path.name.lower().endswith(endings):
+                    raise InputError(f"the name '{path.name}' must end in {either(endings)}")
+                files.check_writable(path, args.force)
+
+    def settled(self, args: argparse.Namespace) -> argparse.Namespace:
+        """What is typed, else what its configuration says, else what holds by default."""
+        options = self.options
+        given = {name: value for name, value in vars(args).items() if value is not None}
+        typed = {name: _read(options[name], given[name]) for name in options if name in given}
+        if typed.keys() >= _EITHER:
+            raise InputError("--bins and --bin-times exclude each other: give one of them")
+        decided, chosen = set(typed), {name: each.default for name, each in options.items()}
+        for alike in (_EITHER, set(self.instead)):  # one stands for the others
+            decided |= alike if decided & alike else set()
+        if "config" in typed:
+            chosen |= config.load(typed["config"], set(self.configured) - decided)
+        return argparse.Namespace(**{**vars(args), **spread(chosen | typed)})
 
 
-def command(
-    *has: Option | Group, configured: bool = False, actions: tuple[Command, ...] = (), **words: Any
-) -> Callable[[Run], Command]:
+def _read(option: Option, typed: Any) -> Any:
+    """The value of an option that is typed."""
+    if option.kind is BOOLEAN:
+        return typed
+    try:
+        return option.kind.read(option.kind.typed(typed))
+    except InputError:
+        raise
+    except ValueError:
+        if isinstance(typed, list):  # of which whoever uses it explains what is wrong
+            return typed
+        raise InputError(f"{option.flag} must be {option.kind.must}") from None
+
+
+def command(*has: Option | Group, **how: Any) -> Callable[[Run], Command]:
     """Make a command of the function below, with options or groups of them: see `Command`."""
-    return lambda run: Command(run, has, configured, words, actions)
+    return lambda run: Command(run, has, **how)
 
 
 def load_model(path: Path, what: str, console: Console) -> TrajectoryModel:
@@ -107,14 +171,6 @@ def note_left_out(data: str | Path, file: Path, where: str, console: Console) ->
         console.note(
             f"the connection string may hold a password and is not in '{file}': give it {where}"
         )
-
-
-def require(given: Mapping[str, Any], *options: str | Option) -> None:
-    """Refuse a command that lacks one of these options."""
-    for option in (OPTIONS[o] if isinstance(o, str) else o for o in options):
-        if given[option.name] is None:
-            name = option.metavar if option.placed else option.flag
-            raise InputError(f"{name} is needed: {option.needed}")
 
 
 def spread(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -143,52 +199,18 @@ def spread(chosen: dict[str, Any]) -> dict[str, Any]:
     return chosen | made
 
 
-def declared(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers and columns of other kinds, as they were chosen, the way the library takes them."""
-    numbers, others = chosen.get("feature") or [], chosen.get("columns")
-    return {
-        "features": [*(name for name, _, _ in numbers), *(others or ())],
-        "bounds": {name: (low, high) for name, low, high in numbers},
-        "columns": others,
-    }
-
-
-def table(chosen: Mapping[str, Any], reads: Callable[..., Any]) -> dict[str, Any]:
-    """What a function of the library that reads a table is told of it."""
-    bins = chosen["bins"] if chosen["bin_times"] is None else chosen["bin_times"]
-    return {**arguments(reads, chosen), **declared(chosen), "bins": bins}
-
-
-def looked(chosen: Mapping[str, Any], ranges_only: bool = False) -> TableCheck:
-    """The steward's own look at the records."""
+def looked(chosen: Mapping[str, Any], counted: RangeCounts | None = None) -> TableCheck:
+    """The steward's own look at the records, or at what a fit has counted."""
     from privtraj.assess.look import check
 
-    return check(chosen["data"], **table(chosen, check), ranges_only=ranges_only)
+    return check(chosen["data"], **arguments(check, chosen), counted=counted)
 
 
 def columns(chosen: Mapping[str, Any]) -> tuple[Column, ...]:
-    """The same as the fit will see them: checked before a record is read."""
+    """Numbers and columns of other kinds as the fit will see them, before a record is read."""
     from privtraj.columns.declared import declared_columns
 
-    return declared_columns(**declared(chosen))
-
-
-def check_files(args: argparse.Namespace, *reads: str, **writes: tuple[str, ...]) -> None:
-    """Refuse files that are named twice, or could not be written.
-
-    reads: options that name files.  writes: the same, and suffixes of each.
-    """
-    named = {name: getattr(args, name) for name in (*reads, *writes)}
-    given = [path.resolve() for path in named.values() if isinstance(path, Path)]
-    for path in given:
-        if given.count(path) > 1:
-            raise InputError(f"'{path.name}' is named twice: give every file a name of its own")
-    for path, suffixes in ((named[name], writes[name]) for name in writes):
-        if path is None:
-            continue
-        if not path.name.lower().endswith(suffixes):
-            raise InputError(f"the name '{path.name}' must end in {either(suffixes)}")
-        files.check_writable(path, args.force)
+    return declared_columns(**arguments(declared_columns, chosen))
 
 
 def keep_compiled() -> None:

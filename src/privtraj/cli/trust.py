@@ -14,20 +14,25 @@ from typing import TYPE_CHECKING, Any
 from privtraj.base.errors import InputError
 from privtraj.cli import shared
 from privtraj.cli.console import Console
+from privtraj.cli.fit import ledger_of
 from privtraj.cli.options import FILE, MODEL, OPTIONS, Group, arguments, budget, changed, writing
 from privtraj.recipe import NUMBER, TEXT, Option, one_of, whole
 
 if TYPE_CHECKING:
     from privtraj.model.model import TrajectoryModel
-    from privtraj.privacy.ledger_file import LedgerFile
 
 
 @shared.command(
     MODEL,
-    changed("certificate", "certificate that came beside it, as .json"),
+    changed("certificate", "certificate that came beside it, as .json", writes=()),
     Option("key", FILE, "public key that must have signed it, as .pub"),
     Option("attestation", FILE, "what was tested of a version, as .json: is it the model's?"),
-    Option("attestation_key", FILE, "public key that must have signed that, as .pub"),
+    Option(
+        "attestation_key",
+        FILE,
+        "public key that must have signed that, as .pub",
+        beside=("attestation",),
+    ),
     OPTIONS["json"],
 )
 def verify(args: argparse.Namespace, console: Console) -> None:
@@ -76,7 +81,7 @@ def verify(args: argparse.Namespace, console: Console) -> None:
 
 
 @shared.command(
-    *(MODEL, changed("out", "page to write: .html", short="-o")),
+    *(MODEL, changed("out", "page to write: .html", short="-o", writes=(".html",))),
     changed("ledger", "ledger that knows the model, for what was spent over the years"),
     *writing(),
 )
@@ -88,8 +93,6 @@ def dossier(args: argparse.Namespace, console: Console) -> None:
 
     The page is one file, made to be printed, also to PDF. The model is verified first.
     """
-    shared.require(vars(args), "out")
-    shared.check_files(args, "model", "ledger", out=(".html",))
     model, _ = verified(args.model, None)
     from privtraj.privacy.ledger_file import LedgerFile
     from privtraj.report.dossier import dossier
@@ -130,7 +133,7 @@ def verified(
 
 @shared.command(
     replace(MODEL, needed="", about=f"{MODEL.about}; the signature is put into it"),
-    changed("certificate", "its certificate beside it, as .json, to sign as well"),
+    changed("certificate", "its certificate beside it, as .json, to sign as well", writes=()),
     Option("key", FILE, "your private key, which nobody else may read"),
     Option("new_key", FILE, "instead: make a key, in this file and, for all to have, in FILE.pub"),
     changed("force", "replace the signature of another key"),
@@ -186,29 +189,26 @@ _LEDGER = (
     OPTIONS["ledger_code"],
     OPTIONS["json"],
 )
-_WHAT = Option(
-    "what", TEXT, "what was released", metavar="TEXT", needed="it says what was released"
-)
 
 
 @shared.command(*_LEDGER)
 def show(args: argparse.Namespace, console: Console) -> None:
     """Print the fits, their totals, and what the caps leave."""
-    file = _ledger_file(args)
+    file = ledger_of(args)
     values = {"command": f"ledger {args.action}", "ledger": str(args.ledger), **file.summary()}
     console.result(values, file.describe())
 
 
 @shared.command(
     *_LEDGER,
-    *(OPTIONS["epsilon"], OPTIONS["delta"], _WHAT),
+    *(OPTIONS["epsilon"], OPTIONS["delta"]),
+    Option("what", TEXT, "what was released", metavar="TEXT", needed="it says what was released"),
     changed("adjacency", "the relation of the other tool's guarantee"),
     *(OPTIONS["cap_epsilon"], OPTIONS["cap_delta"]),
 )
 def charge(args: argparse.Namespace, console: Console) -> None:
     """Record a private release of the same people that another tool has made."""
-    shared.require(vars(args), "epsilon", "delta", _WHAT)
-    _ledger_file(args).charge(args.epsilon, args.delta, args.adjacency, args.what)
+    ledger_of(args).charge(args.epsilon, args.delta, args.adjacency, args.what)
     show.run(args, console)
 
 
@@ -222,12 +222,6 @@ def ledger(args: argparse.Namespace, console: Console) -> None:
       privtraj ledger charge clinic.ledger --what "histogram in the yearly report" \\
           --epsilon 0.3 --delta 0
     """
-
-
-def _ledger_file(args: argparse.Namespace) -> LedgerFile:
-    from privtraj.privacy.ledger_file import LedgerFile
-
-    return LedgerFile(args.ledger, **arguments(LedgerFile, vars(args)))
 
 
 VIOLATED = 1
@@ -248,7 +242,7 @@ _ATTACK = (
     changed("seed", "the same audit again"),
 )
 _FOUND = (
-    changed("out", "write the result as .json", needed=""),
+    changed("out", "write the result as .json", needed="", writes=(".json",)),
     *writing(),
 )
 # fmt: on
@@ -278,12 +272,6 @@ def audit(args: argparse.Namespace, console: Console) -> int:
     exit codes: 0, no violation found; 1, a lower bound exceeds the claim, or the noise is not what
     the ledger states; 2, bad input
     """
-    from privtraj.audit.findings import check_confidence
-    from privtraj.privacy.events import check_budget
-
-    check_budget(args.epsilon, args.delta)
-    check_confidence(args.confidence)
-    shared.check_files(args, out=(".json",))
     from privtraj.audit import attack
     from privtraj.synthesizer import TrajectorySynthesizer
 
@@ -292,7 +280,7 @@ def audit(args: argparse.Namespace, console: Console) -> int:
     names = ("runs", "confidence", "features", "view", "canary", "seed")
     how = {name: getattr(args, name) for name in names}
     result = attack.audit(synthesizer, **how, progress=console.progress("auditing"))
-    values = {"command": "audit", **result.to_dict(scores=False)}
+    values = {"command": "audit", **result.to_dict()}
     if args.out is not None:
         text = json.dumps(result.to_dict(), allow_nan=False) + "\n"
         values["out"] = console.write(text, args.out, args.force)

@@ -15,7 +15,7 @@ from privtraj.base import formats
 from privtraj.base.errors import InputError
 from privtraj.cli import config, fit, shared
 from privtraj.cli.console import Console
-from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments
+from privtraj.cli.options import FILE, GROUPS, OPTIONS, Group, arguments, other
 from privtraj.recipe import BOOLEAN, TEXT, Option
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ _WHEN = (
     Option("every", TEXT, "look for new batches so often: 30m, 12h, 1d", metavar="TIME"),
     Option("once", BOOLEAN, "instead: one step, as from cron or Airflow"),
     Option("no_report", BOOLEAN, "write no page for each batch"),
-    *(fit.EXTEND[0], fit.LOOKS[0]),
+    *(fit.PAST, fit.YES),
+)
+_GROUPS = other(
+    GROUPS,
+    out={"about": "folder of what is released", "writes": ()},
+    ledger={"needed": "it names the file in which batches add up"},
 )
 _PEOPLE = Option("people", FILE, "file of people that fits have kept", metavar="PEOPLE",
                  placed=True)
@@ -38,7 +43,12 @@ _PEOPLE = Option("people", FILE, "file of people that fits have kept", metavar="
 @shared.command(
     _PEOPLE,
     Option("new_key", FILE, "instead: make a secret key for such a file"),
-    Option("withdraw", FILE, "identifiers, one a line, of people who have withdrawn their consent"),
+    Option(
+        "withdraw",
+        FILE,
+        "identifiers, one a line, of people who have withdrawn their consent",
+        beside=("people_key", "ledger"),
+    ),
     *(OPTIONS[name] for name in ("people_key", "ledger", "json")),
     usage="privtraj people PEOPLE [options], or privtraj people --new-key FILE",
 )
@@ -64,8 +74,6 @@ def people(args: argparse.Namespace, console: Console) -> None:
         console.result({"command": "people", "key": console.wrote(args.new_key)}, text)
         return
     if args.withdraw is not None:
-        if args.people_key is None or args.ledger is None:
-            raise InputError("--withdraw needs --people-key FILE and --ledger FILE, as a fit has")
         try:
             ids = args.withdraw.read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError):
@@ -91,9 +99,8 @@ def people(args: argparse.Namespace, console: Console) -> None:
 
 @shared.command(
     Group("when", _WHEN),
-    Group("configuration", fit.FILES[:1], "all of the options below, in a file"),
-    *GROUPS,
-    configured=True,
+    Group("configuration", (fit.CONFIG,), "all of the options below, in a file"),
+    *_GROUPS,
 )
 def watch(args: argparse.Namespace, console: Console) -> int:
     """Release every new file of a folder, or what is new in a query, as a batch of a growing model.
@@ -107,15 +114,9 @@ def watch(args: argparse.Namespace, console: Console) -> int:
     february.csv. The first batch is fitted, later ones extend the model. Each is released as a
     folder, OUT/0001 and so on, whole or not at all; a step that was killed is finished by the next.
     """
-    every, step, past = args.every, args.once, args.past or "keep"
-    args = fit.settled(args)
-    args.past = past
-    console.quiet, console.json = args.quiet, args.json
-    typed = re.fullmatch("([1-9][0-9]{0,3})([smhd])", every or "")
-    if bool(typed) == bool(step):
+    typed = re.fullmatch("([1-9][0-9]{0,3})([smhd])", args.every or "")
+    if bool(typed) == bool(args.once):
         raise InputError("give --every TIME, such as 30m, 12h or 1d, or --once for one step")
-    fit.check_table(args)
-    shared.require(vars(args), "epsilon", "delta", "out", "ledger")
     for folder in (args.data, args.out):
         if isinstance(folder, Path) and not folder.is_dir():
             raise InputError(f"there is no directory '{folder}': create it first")
@@ -124,7 +125,7 @@ def watch(args: argparse.Namespace, console: Console) -> int:
     from privtraj.stream.watch import Stream
 
     page = None if args.no_report else partial(write_report, force=True)
-    stream = Stream(args.out, fit.ledger_of(args), page)  # type: ignore[arg-type]
+    stream = Stream(args.out, fit.ledger_of(args), page)
     with stream.alone() as alone:
         if not alone:
             console.note(f"another copy works with '{args.ledger}': nothing is done")
@@ -172,7 +173,7 @@ def _taken(
         chosen |= config.load(source.with_suffix(".toml"))
 
     def read() -> Snapshots:
-        return Snapshots.from_table(source, **shared.table(chosen, Snapshots.from_table))
+        return Snapshots.from_table(source, **arguments(Snapshots.from_table, chosen))
 
     if isinstance(source, Path):
         found, content = None, content_of(source)
@@ -185,7 +186,7 @@ def _taken(
         if isinstance(source, Path) and content_of(source) != content:
             raise InputError(f"'{source}' changes while it is read: move it there when it is whole")
         if not args.yes:
-            fit.refuse_wrong(shared.looked(chosen, ranges_only=True))
+            fit.refuse_wrong(shared.looked(chosen, snapshots.range_counts))
         people, said = fit.people_of(args), fit.declared_of(args)
         how: dict[str, Any] = {"ledger": ledger, "people": people, "new_people": args.new_people}
         if earlier is None:

@@ -54,8 +54,7 @@ class Axis:
     of: the column that this one is made of, if it is in no table.  levels: C of a
     category, 0 of a number.  ordered: whether neighbouring levels are near each other.
     domain: the ends of the unit interval, in the units of a coordinate.  span: the ends of the
-    values that a table has.  farthest: the largest difference between two of them.  facts: the
-    domain as a certificate writes it.
+    values that a table has.  facts: the domain as a certificate writes it.
     """
 
     kind: ClassVar[str]
@@ -68,7 +67,6 @@ class Axis:
     ordered = False
     domain: tuple[float, float]
     span: tuple[float, float]
-    farthest: float
     facts: dict[str, Any]
 
     def to_unit(self, values: ArrayLike) -> Floats:
@@ -100,23 +98,6 @@ class Axis:
         """The columns that are made of this one."""
         return ()
 
-    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
-        """How far it is from start to end, with a sign."""
-        return np.asarray(end, np.float64) - np.asarray(start, np.float64)
-
-    def distance(self, one: ArrayLike, other: ArrayLike) -> Floats:
-        """How far apart values are, as a share of the farthest."""
-        return np.abs(self.difference(one, other)) / self.farthest
-
-    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
-        """The value after a share of the way."""
-        way = np.asarray(share) * self.difference(start, end)
-        return self.rounded(np.asarray(start, np.float64) + way)
-
-    def mean(self, values: Floats, axis: int | None = None) -> Floats:
-        """Of values that are there, along an axis."""
-        return np.asarray(np.nanmean(values, axis=axis))
-
     def __post_init__(self) -> None:
         for word in ("missing", "fixed"):
             if not isinstance(getattr(self, word), bool):
@@ -129,8 +110,7 @@ class Axis:
 
     def _lie(self, low: float, high: float, **otherwise: Any) -> None:
         """Between these ends, as are all values unless somebody says otherwise."""
-        plain = {"domain": (low, high), "span": (low, high), "farthest": high - low}
-        for word, value in {**plain, **otherwise}.items():
+        for word, value in {"domain": (low, high), "span": (low, high), **otherwise}.items():
             object.__setattr__(self, word, value)
 
     @property
@@ -256,14 +236,6 @@ class LogNumber(Number):
     def in_table(self, coordinate: Floats) -> Floats:
         return np.clip(np.exp(coordinate) - self.offset, self.low, self.high)
 
-    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
-        """The logarithm of their ratio."""
-        return Axis.difference(self, *(self.coordinates(np.asarray(v))[0] for v in (start, end)))
-
-    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
-        way = np.asarray(share) * self.difference(start, end)
-        return self.in_table(self.coordinates(np.asarray(start))[0] + way)
-
     @property
     def step(self) -> float:
         """About a per cent of the least value."""
@@ -373,7 +345,7 @@ class Angle(Number):
             raise InputError(f"the period of {self._called} must be a number above 0, such as 360")
         # the domain is of cosines
         span, facts = (0.0, float(self.period)), {"period": self.period}
-        self._lie(-1.0, 1.0, span=span, farthest=self.period / 2, facts=facts)
+        self._lie(-1.0, 1.0, span=span, facts=facts)
 
     @property
     def _shown(self) -> str:
@@ -403,18 +375,6 @@ class Angle(Number):
 
     def value(self, *coordinates: Floats) -> Floats:
         return super().value(self._seen(*coordinates[:2]), *coordinates[2:])
-
-    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
-        """The short way round."""
-        half = self.period / 2
-        return np.mod(Axis.difference(self, start, end) + half, self.period) - half
-
-    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
-        return self.wrapped(super().between(start, end, share))
-
-    def mean(self, values: Floats, axis: int | None = None) -> Floats:
-        cosine, sine = (np.nanmean(part, axis=axis) for part in self._circle(values))
-        return self._seen(cosine, sine)
 
     def written(self, values: Floats, step: float | None = None) -> Floats:
         return self.wrapped(super().written(values, step))
@@ -478,9 +438,8 @@ class Category(Axis):
                 f"{LONGEST_NAME} letters: declare fewer, and an other for the rest"
             )
         # in levels, with those for other and missing: level c is the middle of cell c
-        most = levels - 1.0 if self.ordered else 1.0
         facts = {"values": list(values)} | ({} if self.other is None else {"other": self.other})
-        self._lie(-0.5, levels - 0.5, farthest=most, levels=levels, facts=facts)
+        self._lie(-0.5, levels - 0.5, levels=levels, facts=facts)
 
     @cached_property
     def labels(self) -> tuple[Label | None, ...]:
@@ -509,14 +468,6 @@ class Category(Axis):
     def rounded(self, values: Floats) -> Floats:
         return np.asarray(np.clip(np.rint(values), 0, self.levels - 1))
 
-    def difference(self, start: ArrayLike, end: ArrayLike) -> Floats:
-        """1 from any level to another."""
-        return (np.asarray(start) != np.asarray(end)).astype(np.float64)
-
-    def between(self, start: ArrayLike, end: ArrayLike, share: ArrayLike) -> Floats:
-        """The nearer one: there is nothing between two levels."""
-        return np.where(np.asarray(share) < 0.5, start, end)
-
     @property
     def _shown(self) -> str:
         texts = [text_of(value) for value in self.values[:SHOWN]]
@@ -533,7 +484,6 @@ class Ordered(Category):
 
     kind: ClassVar[str] = "ordered"
     ordered = True
-    difference, between = Axis.difference, Axis.between
 
 
 @dataclass(frozen=True)

@@ -218,12 +218,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([part.storage for part in parts], kind.storage_type))
     if types.is_run_end_encoded(kind):
-        values = []
-        for part in parts:  # the run that each value is in
-            places = part.offset + np.arange(len(part))
-            runs = np.searchsorted(np.asarray(part.run_ends), places, side="right")
-            values.append(part.values.take(pa.array(runs)))
-        return plain(pa.chunked_array(values, kind.value_type))
+        return plain(compute.run_end_decode(column))
     if not types.is_dictionary(kind):
         return column
     kind = kind.value_type

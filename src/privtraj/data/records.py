@@ -27,9 +27,11 @@ from pyarrow import compute
 
 from privtraj.base.arrays import Floats, Ints, Mask, frozen
 from privtraj.base.errors import Arg, InputError, Said, listed
+from privtraj.base.space import Slabs
 from privtraj.columns import cells as spelling
+from privtraj.columns.cells import MISSING, fingerprint
 from privtraj.columns.kinds import (
-    UNDECLARED,
+    Angle,
     Boolean,
     Category,
     Column,
@@ -57,6 +59,19 @@ class FaultCount(NamedTuple):
         """From the faults (n, c) of n records in c columns."""
         where = [name for name, bad in zip(columns, np.any(faults, axis=0), strict=True) if bad]
         return cls(where, int(faults.any(axis=1).sum()), len(faults))
+
+
+class RangeCounts(NamedTuple):
+    """On which side of what is declared records lie, for their steward alone.
+
+    records: all of them.  columns: {name: {word: count}} of the time and the declared columns: how
+    many are missing, below and above a range, and of a category not declared.
+    nearest: (T,) how many are nearest to each time of interest.
+    """
+
+    records: int
+    columns: dict[str, dict[str, int]]
+    nearest: Ints
 
 
 _FAULTS: dict[str, tuple[str | Arg | Said, ...]] = {
@@ -137,28 +152,39 @@ def check_enough(usable: int) -> None:
 # Cells of declared columns ------------------------------------------------------------------------
 
 
-def values_of(cells: pa.ChunkedArray, column: Column) -> Floats:
-    """Cells of a declared column as (n,) float64: numbers, or levels of a category; NaN for null,
-    unless missing is a level of its own."""
-    if isinstance(column, Category):
-        codes, keys = arrow.coded_keys(cells, column.name)
-        found = np.array([column.level_of(key) for key in (*keys, None)])[codes]
-        strange = int(np.sum(found == UNDECLARED))
-        check(undeclared_in(column), FaultCount([column.name], strange, len(found)))
-        return found
-    if isinstance(column, Date):
-        return arrow.dates(cells, column.name)
-    found = column.without_codes(arrow.numbers(cells, column.name))
-    if isinstance(column, Integer):
-        broken = int(np.sum(np.isfinite(found) & (found != np.rint(found))))
-        check("broken", FaultCount([column.name], broken, len(found)))
-    return found
+class Cells(NamedTuple):
+    """Cells of a declared column (n,).
 
+    values: numbers, or levels of a category; NaN where missing, unless that is a level of its own.
+    content: what a digest knows of them: numbers, or fingerprints of a category's texts.
+    undeclared: how many have a value of a category that is not declared.
+    """
 
-def fingerprints(cells: pa.ChunkedArray, name: str) -> Floats:
-    """(n,) what a digest knows of the cells of a category."""
-    codes, keys = arrow.coded_keys(cells, name)
-    return np.asarray(np.array([spelling.fingerprint(key) for key in (*keys, None)])[codes])
+    values: Floats
+    content: Floats
+    undeclared: int = 0
+
+    @classmethod
+    def read(cls, cells: pa.ChunkedArray, column: Column) -> Cells:
+        """Refuses values that a declared column cannot have."""
+        if isinstance(column, Category):
+            codes, known = arrow.coded_keys(cells, column.name)
+            keys = [*known, None]  # the last for null
+            strange = [not (key in column.keys or key in (None, *MISSING)) for key in keys]
+            undeclared = int(np.sum(np.array(strange)[codes]))
+            if column.other is None:
+                check(undeclared_in(column), FaultCount([column.name], undeclared, len(codes)))
+            levels = np.array([column.level_of(key) for key in keys])[codes]
+            prints = np.array([fingerprint(key) for key in keys])[codes]
+            return cls(levels, prints, undeclared)
+        if isinstance(column, Date):
+            found = arrow.dates(cells, column.name)
+        else:
+            found = column.without_codes(arrow.numbers(cells, column.name))
+        if isinstance(column, Integer):
+            broken = int(np.sum(np.isfinite(found) & (found != np.rint(found))))
+            check("broken", FaultCount([column.name], broken, len(found)))
+        return cls(found, found)
 
 
 # Whose a record is ------------------------------------------------------------------------------
@@ -265,8 +291,7 @@ class Records:
 
     times: Floats  # (n,)
     datetime: bool
-    points: Floats  # (n, e) numbers, and levels of categories
-    texts: Floats  # (n, c) what a digest knows of the cells of the c categories among them
+    cells: Sequence[Cells]  # of the e declared columns
     people: tuple[Ints, Any] | None  # codes (n,) and the identifier of each code
 
     @classmethod
@@ -279,14 +304,11 @@ class Records:
     ) -> Records:
         """From columns: the time, e features and, unless nobody says, whose each record is."""
         moments, datetime = arrow.moments(times, public.time_name)
-        pairs = list(zip(cells, public.asked, strict=True))
-        values = np.column_stack([values_of(*pair) for pair in pairs])
-        marks = [fingerprints(cell, one.name) for cell, one in pairs if isinstance(one, Category)]
-        texts = np.column_stack(marks) if marks else values[:, :0]
+        read = [Cells.read(*pair) for pair in zip(cells, public.asked, strict=True)]
         people = None
         if person is not None:
             people = identities(person, public.person or "person", public.same_person)
-        return cls(moments, datetime, values, texts, people)
+        return cls(moments, datetime, read, people)
 
     @classmethod
     def of_table(cls, table: pa.Table, public: PublicInputs) -> Records:
@@ -295,11 +317,10 @@ class Records:
         person = None if public.person is None else table.column(public.person)
         return cls.of(table.column(public.time_name), cells, person, public)
 
-    def keep(self, rows: NDArray[Any]) -> Records:
-        """Some of them, by number or mask."""
-        people = None if self.people is None else (self.people[0][rows], self.people[1])
-        points, texts = self.points[rows], self.texts[rows]
-        return Records(self.times[rows], self.datetime, points, texts, people)
+    @property
+    def values(self) -> Floats:
+        """(n, e) numbers, and levels of categories."""
+        return np.column_stack([one.values for one in self.cells])
 
 
 def moments_of(times: Any) -> pa.ChunkedArray:
@@ -341,9 +362,10 @@ def cells_of(points: Any, names: Sequence[str]) -> list[pa.ChunkedArray]:
     return [arrow.to_column(column, name) for name, column in zip(called, array.T, strict=False)]
 
 
-def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
-    """Checked and clamped rows; `sql_rows.rows_of` makes the same in a database."""
-    given = {"points": len(records.points)}
+def rows_of(records: Records, public: PublicInputs) -> tuple[MemoryRows, RangeCounts]:
+    """Checked and clamped rows, and what lies outside; `sql_rows.rows_of` makes the same in a
+    database."""
+    given = {"points": len(records.cells[0].values)}
     if records.people is not None:
         given["person ids"] = len(records.people[0])
     for what, count in given.items():
@@ -353,54 +375,71 @@ def rows_of(records: Records, public: PublicInputs) -> MemoryRows:
                 "record"
             )
     check_same_kind(records.datetime, public.axis.datetime, public.time_name)
-    names = [column.name for column in public.asked]
-    cells = np.column_stack([records.times, records.points])
-    check("infinite", FaultCount.of(np.isinf(cells), (public.time_name, *names)))
-    allowed = np.array([False, *(column.missing for column in public.asked)])
-    absent = np.isnan(cells) & ~allowed
+    times, values = records.times, records.values
+    names = [public.time_name, *(column.name for column in public.asked)]
+    cells = np.column_stack([times, values])
+    check("infinite", FaultCount.of(np.isinf(cells), names))
+    counted = _range_counts(records, public)
+    lacking = np.isnan(cells) & ~np.array([False, *(column.missing for column in public.asked)])
     if public.missing == "refuse":
-        check("missing", FaultCount.of(absent, (public.time_name, *names)))
-    if absent.any():
-        complete = ~np.any(absent, axis=1)
-        records, cells = records.keep(complete), cells[complete]
+        check("missing", FaultCount.of(lacking, names))
     # In a digest fingerprints stand in place of levels: those who declare other values, or the
     # same in another order, have the same people.
-    texts = [1 + k for k, column in enumerate(public.asked) if isinstance(column, Category)]
-    cells[:, texts] = records.texts
-    blocks = (cells[start : start + BLOCK] for start in range(0, len(cells), BLOCK))
-    digest = digest_of(names, blocks)
-    records = _limited_per_person(records, public)
-    check_enough(len(records.times))
+    content = [times, *(one.content for one in records.cells)]
+    codes, ids = (None, None) if records.people is None else records.people
+    kept = np.flatnonzero(~lacking.any(axis=1))
+    some = (kept[start : start + BLOCK] for start in range(0, len(kept), BLOCK))
+    blocks = (np.column_stack([one[rows] for one in content]) for rows in some)
+    digest = digest_of(names[1:], blocks)
+    if codes is not None:
+        kept = kept[_limited_per_person(times[kept], codes[kept], ids, public)]
+    check_enough(len(kept))
     # A float64 in [0, 1] rounds to a float32 in [0, 1]: both ends are float32 numbers.
-    points = to_unit(public.columns, encoded(public.columns, records.points)).astype(np.float32)
-    points, times = frozen(points), frozen(records.times.copy())
-    if records.people is None:
-        return MemoryRows(points, times, digest)
-    codes = frozen(records.people[0].copy())
+    points = to_unit(public.columns, encoded(public.columns, values[kept])).astype(np.float32)
+    points, times = frozen(points), frozen(times[kept])
+    if codes is None:
+        return MemoryRows(points, times, digest), counted
+    codes = frozen(codes[kept])
     people = codes if public.most_records > 1 else None
-    return IdentifiedRows(points, times, digest, people, whose=(codes, records.people[1]))
+    return IdentifiedRows(points, times, digest, people, whose=(codes, ids)), counted
 
 
-def _limited_per_person(records: Records, public: PublicInputs) -> Records:
-    """At most `records_per_person` records of each person, chosen by chance."""
-    if records.people is None:
-        return records
-    codes, ids = records.people
+def _range_counts(records: Records, public: PublicInputs) -> RangeCounts:
+    found: dict[str, dict[str, int]] = {}
+    times = records.times
+    columns = [(public.time_name, times, *public.axis.range)]
+    for column, cells in zip(public.asked, records.cells, strict=True):
+        if isinstance(column, Category):
+            absent = np.isnan(cells.values) | (cells.values == column.level_of(None))
+            found[column.name] = {"undeclared": cells.undeclared, "missing": int(absent.sum())}
+        else:  # beyond its period an angle comes again
+            ends = (-np.inf, np.inf) if isinstance(column, Angle) else (column.low, column.high)
+            columns.append((column.name, cells.values, *ends))
+    for name, values, low, high in columns:
+        counts = {"missing": np.isnan(values), "below": values < low, "above": values > high}
+        found[name] = {word: int(which.sum()) for word, which in counts.items()}
+    near = Slabs.around(public.axis.times).of(times[~np.isnan(times)])
+    count = np.bincount(near, minlength=len(public.axis.times))
+    return RangeCounts(len(times), found, count)
+
+
+def _limited_per_person(times: Floats, codes: Ints, ids: Any, public: PublicInputs) -> Ints:
+    """Which records are kept: at most `records_per_person` of each person, chosen by chance."""
     check("unidentified", FaultCount([], int((codes < 0).sum()), len(codes)))
     counts = np.bincount(codes, minlength=1)
     repeated = np.count_nonzero(counts > 1)
     if repeated == 0:
-        return records
+        return np.arange(len(codes))
     if public.one_each:
         refuse_several(int(repeated), int(np.count_nonzero(counts)))
     order = np.lexsort((_random_keys(codes, counts, ids, public.seed), codes))
     if not public.together:  # the first of each person in each bin
-        bins = public.axis.bins.of(records.times)
+        bins = public.axis.bins.of(times)
         place = codes[order] * (int(bins.max()) + 1) + bins[order]
         order = order[np.sort(np.unique(place, return_index=True)[1])]
     who = codes[order]
     rank = np.arange(len(who)) - np.searchsorted(who, who)
-    return records.keep(np.sort(order[rank < public.records_per_person]))
+    return np.sort(order[rank < public.records_per_person])
 
 
 def _random_keys(codes: Ints, counts: Ints, ids: Any, seed: int | None) -> NDArray[np.uint64]:

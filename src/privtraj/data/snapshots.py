@@ -28,6 +28,7 @@ from privtraj.data.arrow import to_column
 from privtraj.data.dialect import DATE, UnreadableCells
 from privtraj.data.public import PublicInputs, declaring
 from privtraj.data.records import (
+    RangeCounts,
     Records,
     cells_of,
     check_same_kind,
@@ -70,7 +71,8 @@ class Snapshots:
     numbers, and which categories.  shape: what a guard has to know of the records.
 
     All of these are public. `_rows`, the records themselves, are for the guard alone; `_digest`
-    lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds.
+    lets a ledger on disk recognise them, whatever the order of rows, the bins or the bounds; and
+    `range_counts`, how many lie outside of what is declared, is for their steward alone.
     """
 
     axis: TimeAxis
@@ -83,6 +85,7 @@ class Snapshots:
     domain: Domain | None = None
     checked: tuple[str, ...] = ()
     zone: Mapping[str, str] = field(default_factory=dict)
+    range_counts: RangeCounts | None = field(default=None, repr=False)
     features: tuple[str, ...] = field(init=False)
     bounds: Floats = field(init=False)
     axes: Axes = field(init=False)
@@ -132,12 +135,12 @@ class Snapshots:
         The other arguments are those of `from_arrays`.
         """
         public = PublicInputs.declared(**declared)
-        rows, schema = _rows_of_source(source, query, public, row_by_row)
+        rows, counted, schema = _rows_of_source(source, query, public, row_by_row)
         stated = (ROW_BY_ROW,) if row_by_row else ()
         if public.dialect.newlines == "quoted":
             stated = (*stated, QUOTED)
         zone = {x.name: str(x.type.tz) for x in schema if getattr(x.type, "tz", None)}
-        return replace(cls._build(rows, public, stated), zone=zone)
+        return replace(cls._build(rows, public, counted, stated), zone=zone)
 
     @classmethod
     @declaring
@@ -184,10 +187,13 @@ class Snapshots:
         public = PublicInputs.declared(time="time", person=who, n_features=len(cells), **declared)
         whose = None if person is None else to_column(person, "person")
         given = Records.of(moments_of(times), cells, whose, public)
-        return cls._build(rows_of(given, public), public)
+        rows, counted = rows_of(given, public)
+        return cls._build(rows, public, counted)
 
     @classmethod
-    def _build(cls, rows: Rows, public: PublicInputs, stated: tuple[str, ...] = ()) -> Snapshots:
+    def _build(
+        cls, rows: Rows, public: PublicInputs, counted: RangeCounts, stated: tuple[str, ...] = ()
+    ) -> Snapshots:
         whose = public.person is not None
         return cls(
             public.axis,
@@ -199,6 +205,7 @@ class Snapshots:
             stated if whose else (EVERY_ROW, *stated),
             public.domain,
             (BY_PERSON, COMPARED[public.same_person]) if whose else (),
+            range_counts=counted,
         )
 
     @property
@@ -308,9 +315,9 @@ class Snapshots:
 
 def _rows_of_source(
     source: Any, query: str | None, public: PublicInputs, row_by_row: bool
-) -> tuple[Rows, Any]:
-    """The records, left in the database that holds them where that is possible, and the Arrow
-    schema of their table."""
+) -> tuple[Rows, RangeCounts, Any]:
+    """The records, left in the database that holds them where that is possible, what of them lies
+    outside of what is declared, and the Arrow schema of their table."""
     kinds, dialect, columns = public.cell_kinds, public.dialect, list(public.cell_kinds)
     unread: UnreadableCells | None = None
     try:
@@ -326,8 +333,8 @@ def _rows_of_source(
     if remote is not None:
         from privtraj.data import sql_rows  # which needs Ibis
 
-        rows = sql_rows.rows_of(remote, public)
-        if rows is not None:
-            return rows, remote.table.schema().to_pyarrow()
+        found = sql_rows.rows_of(remote, public)
+        if found is not None:
+            return *found, remote.table.schema().to_pyarrow()
         table = remote.read()
-    return rows_of(Records.of_table(table, public), public), table.schema
+    return *rows_of(Records.of_table(table, public), public), table.schema

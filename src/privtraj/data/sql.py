@@ -13,7 +13,6 @@ import sys
 import tempfile
 import warnings
 import weakref
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -48,6 +47,7 @@ class RemoteTable:
     """An Ibis table, and the sentence to say when its database fails.
 
     own: names of functions that its database defines itself, and may take for built-in ones.
+    ours: whether the database is a DuckDB of this process, of which nobody else knows.
 
     The database's own words, errors and warnings, are never passed on: they quote the address, the
     query or the data.
@@ -56,39 +56,61 @@ class RemoteTable:
     table: Any
     complaint: str
     own: frozenset[str] = frozenset()
+    ours: bool = False
 
     def with_table(self, table: Any) -> RemoteTable:
         """Another table of the same database."""
         return replace(self, table=table)
 
-    def _check(self) -> Any:
-        """Refuse to ask in words that the database takes for functions of its own; the database."""
+    def _asked(self, question: str = "{}") -> tuple[Any, str]:
+        """The database, and the SQL of a question about the table; refused where the database takes
+        a word of it for a function of its own."""
         backend = self.table.get_backend()
-        if self.own:
-            words = row_local.own_words(str(backend.compile(self.table)), self.own)
-            row_local.refuse(next(words, None), "what is asked about the records")
-        return backend
+        query = question.format(backend.compile(self.table))
+        row_local.refuse(
+            next(row_local.own_words(query, self.own), None), "what is asked about the records"
+        )
+        return backend, query
+
+    def stored(self) -> RemoteTable:
+        """The same rows as a table of the database."""
+        name = f"privtraj_{secrets.token_hex(6)}"
+        with _saying(self.complaint), _silence():
+            backend, query = self._asked(f"CREATE TABLE {name} AS {{}}")
+            backend.raw_sql(query)
+            return self.with_table(backend.table(name))
+
+    def different(self, low: int, high: int) -> int:
+        """How many different whole numbers from low to high a column has, alone in a table of
+        DuckDB, which sets a bit for each."""
+        (name,) = self.table.columns
+        bits = f"bitstring_agg(({name} - {low})::BIGINT, 0, {high - low})"
+        with _saying(self.complaint):
+            backend, query = self._asked(f"SELECT bit_count({bits}) FROM ({{}})")
+            ((count,),) = backend.raw_sql(query).fetchall()
+            return int(count)
 
     def read(self) -> pa.Table:
         """All rows, in memory."""
-        with _saying(self.complaint), _silence():
-            self._check()
-            return self.table.to_pyarrow()
+        with _saying(self.complaint):
+            return self._reader().read_all()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, so many at a time."""
         with _saying(self.complaint):
-            with _silence():
-                backend = self._check()
-                if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
-                    reader = self.table.to_pyarrow_batches(chunk_size=BATCH)
-                else:  # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1
-                    from ibis.expr.operations import AggUDF, InMemoryTable, ScalarUDF
+            yield from self._reader()
 
-                    if self.table.op().find((AggUDF, InMemoryTable, ScalarUDF)):
-                        self.table.limit(0).to_pyarrow()  # tells DuckDB about what lives in Python
-                    reader = backend.con.sql(backend.compile(self.table)).to_arrow_reader(BATCH)
-            yield from reader
+    def _reader(self) -> pa.RecordBatchReader:
+        from ibis.expr.operations import AggUDF, InMemoryTable, ScalarUDF
+
+        with _silence():
+            backend, query = self._asked()
+            if backend.name != "duckdb" or hasattr(backend.con, "fetch_record_batch"):
+                return self.table.to_pyarrow_batches(chunk_size=BATCH)
+            # DuckDB 2, which Ibis 12 asks by a name that it had in DuckDB 1, and by way of pandas
+            if self.table.op().find((AggUDF, InMemoryTable, ScalarUDF)):
+                self.table.limit(0).to_pyarrow()  # tells DuckDB about what lives in Python
+            return backend.con.sql(query).to_arrow_reader(BATCH)
 
 
 def read_columns(
@@ -335,46 +357,35 @@ def _in_duckdb(
     kind = _kind(files[0])
     what = f"the file '{source}'" if len(files) == 1 else f"'{source}'"
     complaint = tables.unreadable(what, kind)
-    if kind == "csv":
-        rows = _CsvStream(files, kinds, dialect)
-        columns = rows.columns()
-        deque(rows.batches(columns), maxlen=0)  # refuse now what would be refused in memory
-        for column in columns.values():
-            column.check()
     with _saying(complaint):
         connection = _frugal(ibis.duckdb.connect())
         if kind == "csv":
-            connection.con.register("records", rows)
-            return RemoteTable(connection.table("records"), complaint)
+            _copy(files, kinds, dialect, connection.con)
+            return RemoteTable(connection.table("records"), complaint, ours=True)
         names = [escape(str(path)) for path in files]  # DuckDB takes them for patterns
         table = connection.read_parquet(names, union_by_name=True)
-        return _selected(RemoteTable(table, complaint), list(kinds))
+        return _selected(RemoteTable(table, complaint, ours=True), list(kinds))
 
 
-@dataclass(frozen=True)
-class _CsvStream:
-    """Rows of CSV files for DuckDB, which has them read anew for every question.
+def _copy(
+    files: Sequence[Path], kinds: Mapping[str, CellKind], dialect: Dialect, connection: Any
+) -> None:
+    """Rows of CSV files into a table of DuckDB, read and refused as they are in memory, by the very
+    same code: once, as text takes longer to read than to count."""
+    columns = {name: Readings(name, kind, dialect) for name, kind in kinds.items()}
 
-    Files are read as they are in memory, cell by cell, by the very same code.
-    """
-
-    files: Sequence[Path]
-    kinds: Mapping[str, CellKind]
-    dialect: Dialect
-
-    def columns(self) -> dict[str, Readings]:
-        return {name: Readings(name, kind, self.dialect) for name, kind in self.kinds.items()}
-
-    def batches(self, columns: Mapping[str, Readings]) -> Iterator[pa.RecordBatch]:
-        for path in self.files:
-            with tables.reader_of(path, self.dialect) as reader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for path in files:
+            with tables.reader_of(path, dialect) as reader:
                 yield from reader.batches(columns)
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        none, columns = pa.array([], pa.string()), self.columns()
-        schema = pa.schema({name: each.read(none).type for name, each in columns.items()})
-        rows = pa.RecordBatchReader.from_batches(schema, self.batches(columns))
-        return rows.__arrow_c_stream__(requested_schema)
+    for k, batch in enumerate(batches()):
+        connection.register("batch", batch)
+        into = "INSERT INTO records" if k else "CREATE TABLE records AS"
+        connection.execute(f"{into} SELECT * FROM batch")
+        connection.unregister("batch")
+    for column in columns.values():
+        column.check()
 
 
 def _view(connection: Any, query: str) -> str:

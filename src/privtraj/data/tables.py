@@ -68,7 +68,6 @@ def read_columns(
     wanted, kinds = list(dict.fromkeys(columns)), kinds or {}
     if isinstance(source, str | os.PathLike):
         with reader_of(Path(source), dialect) as reader:
-            reader.check(wanted)
             return reader.read(wanted, kinds)
     if is_anndata(source):
         return _anndata_table(source, wanted, kinds)
@@ -135,38 +134,39 @@ class Reader:
         return places_of(self.schema().names, columns)
 
     def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        """These columns, which have been checked."""
+        """These columns, once they are checked, under the names asked for."""
+        names = list(self.check(columns).values())
+        return self.stored(names).select(names).rename_columns(columns)
+
+    def stored(self, names: list[str]) -> pa.Table:
+        """These columns of the file, at least, where they have types."""
         raise NotImplementedError
 
 
 class ArrowReader(Reader, format="arrow"):
     @cached_property
-    def _data(self) -> Any:
-        from pyarrow import dataset  # which loads pandas
-
-        return dataset.dataset(str(self.path), format="ipc")
+    def _file(self) -> Any:
+        return pa.ipc.open_file(pa.memory_map(str(self.path)))
 
     def schema(self) -> pa.Schema:
-        return self._data.schema
+        return self._file.schema
 
-    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        names = list(self.check(columns).values())
-        return self._data.to_table(columns=names).rename_columns(columns)
+    def stored(self, names: list[str]) -> pa.Table:
+        return self._file.read_all()
 
 
 class ParquetReader(Reader, format="parquet"):
     @cached_property
-    def _data(self) -> Any:
+    def _file(self) -> Any:
         from pyarrow.parquet import ParquetFile
 
         return ParquetFile(self.path)
 
     def schema(self) -> pa.Schema:
-        return self._data.schema_arrow
+        return self._file.schema_arrow
 
-    def read(self, columns: Sequence[str], kinds: Mapping[str, CellKind]) -> pa.Table:
-        names = list(self.check(columns).values())
-        return self._data.read(names).select(names).rename_columns(columns)
+    def stored(self, names: list[str]) -> pa.Table:
+        return self._file.read(names)
 
 
 class H5adReader(Reader, format="h5ad"):

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from privtraj.base.arrays import Floats
@@ -111,8 +110,11 @@ class Gradients(Numbers):
     def gradients(
         self, guard: Guard, people: Floats, settings: GradientSettings, rng: np.random.Generator
     ) -> PrivateGradients:
-        """The source of moments."""
-        return PrivateGradients(guard.ask, people, settings.noise_multiplier, rng)
+        """The source of moments, whose steps are all paid for now."""
+        z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1
+        sampled = guard.at_rate(self.rate)
+        paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
+        return PrivateGradients(paid.ask, self.rate * people, z, rng)
 
 
 @dataclass(frozen=True)
@@ -185,14 +187,15 @@ class PrivateGradients:
         self._rng = rng
         self.releases: list[StepRelease] = []
 
-    def __call__(self, mixture: Mixture) -> tuple[Moments, jax.Array]:
+    def __call__(self, mixture: Mixture) -> tuple[Moments, Any]:
+        mixture = jax.device_get(mixture)  # once, for all that is computed on the host
         clip = typical_norm(mixture, self._rng, CLIP_QUANTILE)
         kernel = KernelSum(mixture.particles, mass_weight(mixture), mixture)
         question = KernelSums(weights_and_residual, kernel, clip)
         sums = self._ask(Release(question, Gaussian(self._noise_multiplier), STEP))
         noise = clip * self._noise_multiplier / self.people
-        self.releases.append(StepRelease(jax.tree.map(np.asarray, mixture), clip, sums, noise))
-        drift_noise = jnp.asarray((mixture.particles.shape[1] * noise).astype(np.float32))
+        self.releases.append(StepRelease(mixture, clip, sums, noise))
+        drift_noise = np.float32(mixture.particles.shape[1] * noise)
         return moments(np.float32(sums), np.float32(self.people), mixture), drift_noise
 
 

@@ -12,7 +12,7 @@ the particles; the mean of s is zero exactly when sigma is the maximum-likelihoo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,12 +34,10 @@ class Mixture(NamedTuple):
     bandwidth: jax.Array  # (...) sigma in the paper
 
 
-@jax.jit
 def mass_weight(mixture: Mixture) -> jax.Array:
     """kappa_mass(d) sigma (...), as a multiple of 2^-16: on the grid of the exact sums."""
     kappa_mass = (mixture.particles.shape[-1] / 2) ** KAPPA_MASS_EXPONENT
-    wanted = kappa_mass * mixture.bandwidth
-    return jnp.rint(wanted * GRID) / GRID
+    return (kappa_mass * mixture.bandwidth * GRID).round() / GRID
 
 
 class Moments(NamedTuple):
@@ -79,8 +77,7 @@ def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
     return jnp.concatenate([u.reshape(len(points), -1), q, s[:, None]], axis=-1)
 
 
-@jax.jit
-def moments(sums: jax.Array, people: jax.Array, mixture: Mixture) -> Moments:
+def moments(sums: Any, people: Any, mixture: Mixture) -> Moments:
     """Read summed person vectors (T, m d + m + 1) as means over `people` (T,)."""
     times, m, d = mixture.particles.shape
     mean = sums / people[:, None]
@@ -93,16 +90,18 @@ def moments(sums: jax.Array, people: jax.Array, mixture: Mixture) -> Moments:
     )
 
 
+def measured_weights(points: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """w (n, m), s (n,) and |person vector| (n,): sum_k w_k^2 (|x_k - y|^2 + mass^2) + s^2."""
+    distance = squared_distances(points, mixture.particles)
+    w, s = weights_and_residual(distance, mixture)
+    squares = jnp.sum(w**2 * (distance + mass_weight(mixture) ** 2), axis=-1)
+    return w, s, jnp.sqrt(squares + s**2)
+
+
 @jax.jit
 def norms(points: jax.Array, mixture: Mixture) -> jax.Array:
-    """|person vector| (T, n) for points (T, n, d): sum_k w_k^2 (|x_k - y|^2 + mass^2) + s^2."""
-
-    def one(points: jax.Array, mixture: Mixture) -> jax.Array:
-        distance = squared_distances(points, mixture.particles)
-        w, s = weights_and_residual(distance, mixture)
-        return jnp.sqrt(jnp.sum(w**2 * (distance + mass_weight(mixture) ** 2), axis=-1) + s**2)
-
-    return jax.vmap(one)(points, mixture)
+    """|person vector| (T, n) for points (T, n, d)."""
+    return jax.vmap(lambda *one: measured_weights(*one)[2])(points, mixture)
 
 
 def typical_norm(
@@ -118,4 +117,5 @@ def typical_norm(
     noise = rng.standard_normal((times, draws, d), dtype=np.float32)
     points = np.take_along_axis(particles, pick, axis=1)
     points = points + np.asarray(mixture.bandwidth)[:, None, None] * noise
-    return np.quantile(np.asarray(norms(points, mixture), dtype=np.float64), quantile, axis=1)
+    in_order = np.sort(np.asarray(norms(points, mixture), dtype=np.float64), axis=1)
+    return in_order[:, round(quantile * (draws - 1))]

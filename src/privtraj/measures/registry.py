@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from privtraj.recipe import RENAMED, Recipe, one_of
+from privtraj.recipe import Recipe, one_of
 
 if TYPE_CHECKING:
     from privtraj.columns.kinds import Axes
     from privtraj.measures.base import Measure
 
 NAMES = ("gradients", "counts", "tables")
-KIND = one_of("auto", *NAMES, renamed=RENAMED)
+KIND = one_of("auto", *NAMES)
 """What a user may choose."""
 MOST_COUNTED = 2  # features up to which counts are chosen; experiments/measures.py, 2026-11-17
 
@@ -37,8 +37,8 @@ def _loaded(name: str) -> Measure:
 
 
 def find(name: object) -> Measure | None:
-    """The measure of this name, or of an old name of it; None if there is none."""
-    now = RENAMED.get(str(name), str(name))
+    """The measure of this name; "marginals" are what tables were in version 0.2. None if none."""
+    now = "tables" if name == "marginals" else str(name)
     return _loaded(now) if now in NAMES else None
 
 

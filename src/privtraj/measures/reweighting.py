@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -34,7 +35,7 @@ from scipy.linalg import cho_factor, cho_solve
 from privtraj.base.arrays import Floats, Ints, Singles, along_z_curve, systematic
 from privtraj.base.space import fold
 from privtraj.measures.base import Marginals
-from privtraj.measures.likelihood import Mixture, person_vectors
+from privtraj.measures.likelihood import Mixture, mass_weight, measured_weights
 
 POINTS = 1024  # that are weighted; 512 are 2 % worse where the budget is large, 2026-11-16
 GROUPS = 128  # of points with one weight; squared W2 of 64, 128 and 1,024 is within 2 %, 2026-11-18
@@ -160,18 +161,34 @@ def _summed(
     points: jax.Array, releases: StepRelease, people: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     groups, size, d = points.shape
+    flat = points.reshape(-1, d)
+    powers = jnp.concatenate([jnp.ones_like(flat[:, :1]), flat, flat**2], axis=1)
+    product = partial(jnp.matmul, precision="highest")
 
     def add(total: tuple[jax.Array, jax.Array], release: StepRelease) -> tuple[Any, None]:
-        """V V^T / noise^2 and V mean / noise^2, with the chance of `people` people in the noise."""
-        vectors = person_vectors(points.reshape(-1, d), release.mixture)
-        norm = jnp.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors = vectors * jnp.minimum(1.0, release.clip / jnp.maximum(norm, 1e-12))
-        std = jnp.sqrt(release.noise**2 + vectors.var(axis=0) / people)
+        """V V^T / noise^2 and V mean / noise^2, with the chance of `people` people in the noise.
+
+        The vector of a point y is ( a (x - y), mass a, s ): its means over groups, and its mean
+        squares, follow from those of a, a y and a^2 times powers of y, so that it is never built.
+        """
+        x, mass = release.mixture.particles, mass_weight(release.mixture)
+        weights, s, norm = measured_weights(flat, release.mixture)
+        cut = jnp.minimum(1.0, release.clip / jnp.maximum(norm, 1e-12))
+        a, s = cut[:, None] * weights, cut * s
+        grouped = a.reshape(groups, size, -1)
+        held = grouped.mean(axis=1)
+        drawn = [x[:, c] * held - (grouped * points[..., c, None]).mean(axis=1) for c in range(d)]
+        pulled = jnp.stack(drawn, axis=2).reshape(groups, -1)
+        of_groups = s.reshape(groups, size).mean(axis=1, keepdims=True)
+        vectors = jnp.concatenate([pulled, mass * held, of_groups], axis=1)
         centre = vectors.mean(axis=0)  # weights sum to 1: subtracted on both sides, for float32
-        scaled = (vectors.reshape(groups, size, -1).mean(axis=1) - centre) / std
-        gram = jnp.matmul(scaled, scaled.T, precision="highest")
-        known = jnp.matmul(scaled, (release.sums / people - centre) / std, precision="highest")
-        return (total[0] + gram, total[1] + known), None
+        own, first, second = jnp.split(product((a**2).T, powers) / len(flat), [1, 1 + d], axis=1)
+        apart = (second + x * (x * own - 2 * first)).ravel()
+        squares = jnp.concatenate([apart, mass**2 * own[:, 0], jnp.mean(s**2)[None]])
+        variance = jnp.maximum(squares - centre**2, 0.0)
+        std = jnp.sqrt(release.noise**2 + variance / people)
+        scaled, told = (vectors - centre) / std, (release.sums / people - centre) / std
+        return (total[0] + product(scaled, scaled.T), total[1] + product(scaled, told)), None
 
     nothing = jnp.zeros((groups, groups), jnp.float32), jnp.zeros(groups, jnp.float32)
     return jax.lax.scan(add, nothing, releases)[0]

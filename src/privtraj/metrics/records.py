@@ -114,7 +114,8 @@ def read_records(
     read = TableRecords.of_table(table, public)
     if len(read.times):
         check_times(read.datetime)
-    cells = np.column_stack([read.times, read.points])
+    values = read.values
+    cells = np.column_stack([read.times, values])
     check("infinite", FaultCount.of(np.isinf(cells), names))
     codes, ids = read.people or (np.arange(len(cells)), None)
     needed = [True, *(not column.missing for column in public.asked)]
@@ -122,7 +123,7 @@ def read_records(
     return Records(
         nearest_bin(read.times[whole], model.numeric_times).astype(np.int64),
         np.clip(read.times[whole], *axis.range),
-        unit_points(read.points[whole], model.columns),
+        unit_points(values[whole], model.columns),
         codes[whole],
         () if ids is None else tuple(ids.to_pylist()),
         len(model.numeric_times),

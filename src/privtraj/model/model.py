@@ -269,10 +269,9 @@ class TrajectoryModel(Record):
         write(named, path, force=force)
 
     def quality(self, progress: Callable[[int, int], None] | None = None) -> Any:
-        """What this model is worth in people per time, and how sure its medians and correlations
-        are, by fits to people who may be the truth behind it: nothing is spent.
-        It takes several times as long as the fit, once. A `quality.estimate.Quality`, or None for a
-        model that no fit has made."""
+        """What this model is worth in people per time, by fits to people who may be the truth
+        behind it: nothing is spent. It takes several times as long as the fit, once. An
+        `assess.quality.Quality`, or None for a model that no fit has made."""
         return load_by_name("assess.quality:quality_of")(self, progress)
 
     def ask(self, question: str, progress: Callable[[int, int], None] | None = None) -> Any:

@@ -135,11 +135,15 @@ def between(
     "bridge": a bridge of the reference, joint over all times of an interval; "linear": straight;
     "spline": monotone cubic, no overshoot.
     """
-    if interpolation == "spline":
-        from scipy.interpolate import PchipInterpolator
-
-        return np.asarray(PchipInterpolator(knot_times, knots, axis=1)(times))
     left = np.clip(np.searchsorted(knot_times, times, side="right") - 1, 0, len(knot_times) - 2)
+    if interpolation == "spline":
+        gaps = np.diff(knot_times)[:, None]
+        slopes = monotone_slopes(knots, gaps)
+        share, gap = ((times - knot_times[left])[:, None] / gaps[left]), gaps[left]
+        back, square = 1 - share, share**2
+        return back**2 * (
+            (1 + 2 * share) * knots[:, left] + gap * share * slopes[:, left]
+        ) + square * ((1 + 2 * back) * knots[:, left + 1] - gap * back * slopes[:, left + 1])
     order = np.argsort(times, kind="stable")
     places = np.ascontiguousarray(knots.swapaxes(0, 1))  # all people of one time in one piece
     values = np.empty((len(times), *places.shape[1:]), knots.dtype)
@@ -149,6 +153,30 @@ def between(
         bridged = interpolation == "bridge"
         values[inside] = reference.bridge(*pair, rng) if bridged else straight(*pair)
     return values.swapaxes(0, 1)
+
+
+def monotone_slopes(knots: Points, gaps: Floats) -> Points:
+    """Of cubics through knots (n, K, d) that are so far apart in time (K - 1, 1), for which no path
+    overshoots: harmonic means of the slopes on both sides, weighted by the gaps, 0 where they have
+    different signs (Fritsch and Butland, 1984); at an end, that of a parabola within limits.
+    """
+    chords = np.diff(knots, axis=1) / gaps
+    slopes = np.zeros_like(knots, np.float64)
+    if len(gaps) == 1:
+        return slopes + chords
+    before, after = chords[:, :-1], chords[:, 1:]
+    near, far = gaps[1:] + 2 * gaps[:-1], 2 * gaps[1:] + gaps[:-1]
+    alike = before * after > 0
+    np.divide((near + far) * before * after, far * after + near * before,
+              out=slopes[:, 1:-1], where=alike)  # fmt: skip
+    for end, first, second in ((0, 0, 1), (-1, -1, -2)):
+        own, next_one = chords[:, first], chords[:, second]
+        a, b = gaps[first], gaps[second]
+        parabola = ((2 * a + b) * own - a * next_one) / (a + b)
+        parabola = np.where(parabola * own > 0, parabola, 0.0)
+        most = np.where(own * next_one > 0, np.inf, 3 * np.abs(own))
+        slopes[:, end] = np.clip(parabola, -most, most)
+    return slopes
 
 
 def follow(clouds: Floats, clock: Floats, reference: Reference) -> Floats:

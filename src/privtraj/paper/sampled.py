@@ -12,19 +12,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError, is_number
 from privtraj.columns.kinds import Axes
 from privtraj.measures.base import Measure, Task, left, planned_event
-from privtraj.measures.gradients import (
-    STEP,
-    Gradients,
-    GradientSettings,
-    PrivateGradients,
-    gradient_settings,
-)
+from privtraj.measures.gradients import Gradients, GradientSettings, gradient_settings
 from privtraj.measures.persistence import PERSISTENCE
 from privtraj.privacy.certificate import SAMPLING_RATE, Certificate
 from privtraj.privacy.guard import Guard
@@ -60,14 +52,6 @@ class SampledGradients(Gradients):
         mu = self.rate * math.sqrt(steps) / z
         settings = gradient_settings(people, guard.n_features, mu, steps, task.recipe)
         return replace(settings, noise_multiplier=z)
-
-    def gradients(
-        self, guard: Guard, people: Floats, settings: GradientSettings, rng: np.random.Generator
-    ) -> PrivateGradients:
-        z, width = settings.noise_multiplier, settings.particles * (guard.n_features + 1) + 1
-        sampled = guard.at_rate(self.rate)
-        paid = sampled.reserve(sampled.sum_event(width, z, STEP), settings.steps)
-        return PrivateGradients(paid.ask, self.rate * people, z, rng)
 
 
 @dataclass(frozen=True, repr=False)

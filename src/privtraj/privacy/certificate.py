@@ -26,20 +26,21 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
 
 from privtraj.base import __version__
+from privtraj.base.arrays import plain_json
 from privtraj.base.errors import Arg, InputError, is_number, is_whole, short
 from privtraj.base.files import MOST_BYTES, strict_json
 from privtraj.privacy.accounting import (
-    PARALLEL,
     Cost,
     Guarantee,
     Parallel,
@@ -221,15 +222,7 @@ class Certificate:
     @property
     def mechanism(self) -> str:
         """The kinds of noise that were added, in words."""
-        kinds: dict[str, None] = {}
-        ahead = list(self.ledger[::-1])
-        while ahead:
-            entry = ahead.pop()
-            if entry["mechanism"] == PARALLEL:
-                ahead += reversed([one for branch in entry["branches"] for one in branch])
-            else:
-                kinds[entry["mechanism"]] = None
-        return " and ".join(kinds) or "none"
+        return " and ".join(dict.fromkeys(_mechanisms(self.ledger))) or "none"
 
     @property
     def signed_by(self) -> str | None:
@@ -365,7 +358,7 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an infinite epsilon is written as None."""
-        values: dict[str, Any] = _plain(vars(self))
+        values: dict[str, Any] = plain_json(vars(self))
         if math.isinf(self.epsilon_other_adjacency):
             values["epsilon_other_adjacency"] = None
         for name in _SINCE:  # left out as before there were any, so that hashes stay the same
@@ -506,9 +499,10 @@ def certify(
     public_inputs: Mapping[str, Any],
     private_noise: bool,
     found: Mapping[str, str] | None = None,
+    released: Guarantee | None = None,
 ) -> Certificate:
-    """The certificate of everything a ledger records."""
-    guarantee, adjacency = ledger.guarantee, ledger.adjacency
+    """The certificate of everything a ledger records; or of what is `released` from its budget."""
+    guarantee, adjacency = released or Sequential(ledger.events), ledger.adjacency
     slack = cost(guarantee, adjacency).slack  # which is stated as one number
     public = PUBLIC_COUNTS in public_inputs
     return Certificate(
@@ -522,7 +516,7 @@ def certify(
         slack=slack,
         version=__version__,
         source_sha256=source(),
-        public_inputs=_plain(public_inputs),
+        public_inputs=plain_json(public_inputs),
         found=dict(found or {}),
     )
 
@@ -574,8 +568,13 @@ def certify_disjoint(
     else:
         joined = Sequential(tuple(one.guarantee for one in certificates))
         delta, budget = math.fsum(deltas), math.fsum(budgets)
-    ledger = Ledger(budget, delta, adjacency, others=joined)
-    made = certify(ledger, public_inputs=public_inputs, private_noise=True, found=found)
+    made = certify(
+        Ledger(budget, delta, adjacency),
+        public_inputs=public_inputs,
+        private_noise=True,
+        found=found,
+        released=joined,
+    )
     worst = next((one for one in certificates if not one.private), certificates[0])
     return replace(made, noise=worst.noise, private=worst.private)
 
@@ -717,6 +716,13 @@ def _computed(
     }
 
 
+def _mechanisms(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Of all entries of a ledger, in order, those of branches too."""
+    for entry in entries:
+        branches = entry.get("branches")
+        yield from [entry["mechanism"]] if branches is None else _mechanisms(chain(*branches))
+
+
 def _paid_for(part: Guarantee, margin: str = "  ") -> list[str]:
     """What was released, a line each; what is about other people is set in."""
     match part:
@@ -743,17 +749,6 @@ def _agree(computed: Any, stated: Any) -> bool:
     if computed is None or stated is None or isinstance(computed, str | bool):
         return bool(computed == stated)
     return math.isclose(computed, stated, rel_tol=_AGREEMENT, abs_tol=1e-12)
-
-
-def _plain(value: Any) -> Any:
-    """The value in JSON's own types; numpy arrays and numbers become lists and numbers."""
-
-    def known(other: Any) -> Any:
-        if isinstance(other, Mapping):
-            return dict(other)
-        return other.tolist() if hasattr(other, "tolist") else str(other)
-
-    return json.loads(json.dumps(value, default=known))
 
 
 def percent_up(share: float) -> str:

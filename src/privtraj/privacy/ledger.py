@@ -17,26 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import lru_cache, partial
 from typing import Any
 
 from privtraj.base.errors import BudgetError
-from privtraj.privacy.accounting import (
-    COARSE,
-    FINE,
-    Cost,
-    Events,
-    Guarantee,
-    Parallel,
-    Sequential,
-    Tally,
-    bisect,
-    cost,
-    tally,
-)
+from privtraj.privacy.accounting import COARSE, FINE, Events, Tally, bisect, tally
 from privtraj.privacy.events import (
     Adjacency,
     ChosenTimes,
@@ -61,9 +48,6 @@ class Ledger:
     chosen on the way. So do noise, rate and number of sampled sums, whose losses are no Brownian
     path: all that satisfy one budget do not satisfy it when one is picked by what was seen.
     A `plan` holds a fit to that: every release is one of those it lists.
-
-    others: what was released about other people, none of whom is among those of this ledger. All of
-    it together is then `Parallel`, and has to keep to the budget together.
     """
 
     def __init__(
@@ -72,37 +56,18 @@ class Ledger:
         delta: float,
         adjacency: Adjacency = "add-remove",
         plan: BudgetPlan | None = None,
-        others: Guarantee | None = None,
     ) -> None:
         check_budget(epsilon, delta)
         self.epsilon = float(epsilon)
         self.delta = float(delta)
         self.adjacency = check_adjacency(adjacency)
-        self.others = others
         self.events: tuple[tuple[Event, int], ...] = ()  # what happened, in order, and how often
         self.tally = Tally(self.adjacency)  # of these events
         self._plan = plan
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Its own events, and beside them what is about other people."""
-        own = Sequential(self.events)
-        if self.others is None:
-            return own
-        return Parallel((self.others, own)) if self.events else self.others
-
-    @property
-    def cost(self) -> Cost:
-        """What everything costs that the certificate will tell of."""
-        if self.others is None:
-            return self.tally
-        return cost(self.guarantee, self.adjacency)
-
     def covers(self, event: Event, times: int = 1) -> bool:
         """Whether the event would fit beside what was spent."""
-        after = copy(self)
-        after.tally, after.events = self.tally.add(event, times), (*self.events, (event, times))
-        return after.cost.delta(self.epsilon) <= self.delta
+        return self.tally.add(event, times).delta(self.epsilon) <= self.delta
 
     def spend(self, event: Event, times: int = 1) -> None:
         """Record the event, or raise `BudgetError` and record nothing."""
@@ -129,7 +94,7 @@ class Ledger:
 
     def spent(self) -> float:
         """The smallest epsilon, at the budget's delta, of everything recorded so far."""
-        return self.cost.epsilon(self.delta)
+        return self.tally.epsilon(self.delta)
 
 
 class Allowance:

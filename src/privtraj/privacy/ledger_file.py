@@ -144,8 +144,8 @@ class LedgerFile:
         """
         if not (isinstance(digest, bytes) and len(digest) == hashlib.sha256().digest_size):
             raise InputError("the digest of the records must be the 32 bytes of a sha256")
-        people = (new_people, most, span)
-        return self._claim(digest, (epsilon, delta), adjacency, what, people, entry)
+        claim = (epsilon, delta, adjacency, what)
+        return self._claim(digest, *claim, new_people, entry, span, most)
 
     def new_entry(self) -> str:
         """An id for the next reservation."""
@@ -154,7 +154,7 @@ class LedgerFile:
     def charge(self, epsilon: float, delta: float, adjacency: Adjacency, what: str) -> Reservation:
         """Record a release made elsewhere, by another tool; it counts for everybody, and is
         recorded beyond the cap too: what has happened is not undone by a refusal."""
-        return self._claim(None, (epsilon, delta), adjacency, what, (False, 1, None))
+        return self._claim(None, epsilon, delta, adjacency, what)
 
     def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:
         """Note that a reserved fit made its model; this gives no budget back.
@@ -184,19 +184,21 @@ class LedgerFile:
     @property
     def begun(self) -> bool:
         """Whether it has a line: not before the first reservation, nor if that was killed."""
-        if not self.path.exists():
-            self._check_whole(())
-            return False
-        with self._opened(os.O_RDONLY, _Book(b"", "add-remove", b"")) as (_, book):
-            return book.size > 0
+        return self._read().size > 0
 
     @property
     def window_days(self) -> float | None:
         """That the cap is about: as given, else as recorded last; None for all of time."""
-        if self._days is not None or not self.path.exists():
-            return self._days
-        with self._opened(os.O_RDONLY, _Book(b"", "add-remove", b"")) as (_, book):
-            return book.days
+        return self._read().days if self._days is None else self._days
+
+    def _read(self) -> _Book:
+        """What it says; nothing before the first reservation."""
+        nothing = _Book(b"", "add-remove", b"")
+        if not self.path.exists():
+            self._check_whole(())
+            return nothing
+        with self._opened(os.O_RDONLY, nothing) as (_, book):
+            return book
 
     def summary(self) -> dict[str, Any]:
         """Everything the ledger says, as plain JSON values."""
@@ -279,15 +281,18 @@ class LedgerFile:
     def _claim(
         self,
         digest: bytes | None,
-        amounts: tuple[float, float],
+        epsilon: float,
+        delta: float,
         adjacency: Adjacency,
         what: str,
-        people: tuple[bool, int | None, tuple[float, float] | None],  # as `reserve` has them
-        own: str | None = None,
+        new_people: bool = False,
+        entry: str | None = None,
+        span: tuple[float, float] | None = None,
+        most: int | None = None,
     ) -> Reservation:
-        check_budget(*amounts)
+        """A line that costs, as `reserve` has it; without a digest, as `charge` has it."""
+        check_budget(epsilon, delta)
         check_adjacency(adjacency)
-        new_people, most, span = people
         salt = secrets.token_bytes(16)
         header = {"privtraj ledger": 2, "salt": salt.hex(), "adjacency": adjacency}
         new = _Book(salt, adjacency, last=_line(header))
@@ -305,9 +310,9 @@ class LedgerFile:
                 slow = hashlib.scrypt(digest, salt=book.salt, n=_SCRYPT_N, r=8, p=1)
                 fingerprint = slow.hex()[:16]
                 known = next((e for e in book.entries if e.fingerprint == fingerprint), None)
-            mine = next((e for e in book.entries if e.id == own), None)
+            mine = next((e for e in book.entries if e.id == entry), None)
             if mine is not None:
-                if (mine.fingerprint, mine.epsilon, mine.delta) != (fingerprint, *amounts):
+                if (mine.fingerprint, mine.epsilon, mine.delta) != (fingerprint, epsilon, delta):
                     raise InputError(
                         f"the ledger '{self.path}' has begun this batch with other records or "
                         "another budget: finish it as it was begun"
@@ -338,14 +343,14 @@ class LedgerFile:
                 elif len(book.groups) == 1:
                     group = book.groups[0]
             caps = self._caps or book.entries[-1].caps
-            costs = (float(amounts[0]), float(amounts[1]), *caps)
-            number = own or self.new_entry()
-            entry = _Entry(number, _now(), str(what), *costs, fingerprint, group, most, days, span)
-            after = book.spent(group, entry, most=most, days=days)
-            others = _sum((after[0], -entry.epsilon)), _sum((after[1], -entry.delta))
-            left = _left(others, caps)
-            fits = all(s <= cap * (1 + _TOLERANCE) for s, cap in zip(after, caps, strict=True))
-            if fingerprint is not None and not fits:
+            costs, number = (float(epsilon), float(delta), *caps), entry or self.new_entry()
+            line = _Entry(number, _now(), str(what), *costs, fingerprint, group, most, days, span)
+            after = book.spent(group, line, most=most, days=days)
+            if digest is not None and any(
+                spent > cap * (1 + _TOLERANCE) for spent, cap in zip(after, caps, strict=True)
+            ):
+                before = [_sum((x, -own)) for x, own in zip(after, (epsilon, delta), strict=True)]
+                left = _left((before[0], before[1]), caps)
                 advice: list[str | Arg] = ["lower epsilon and delta, or raise the cap if you may"]
                 if book.entries and not (known or new_people):
                     advice += [", or say ", Arg("new_people", True)]
@@ -353,11 +358,11 @@ class LedgerFile:
                 raise BudgetError(
                     f"the ledger '{self.path}' has epsilon {down(left[0])} and delta "
                     f"{down(left[1])} left of {caps[0]:g} and {caps[1]:g}, and this fit asks for "
-                    f"{up(entry.epsilon)} and {up(entry.delta)}: ",
+                    f"{up(epsilon)} and {up(delta)}: ",
                     *advice,
                 )
-            self._append(file, book, "reserved", entry)
-        return Reservation(entry.id, known is not None, *_left(after, caps))
+            self._append(file, book, "reserved", line)
+        return Reservation(line.id, known is not None, *_left(after, caps))
 
     @contextmanager
     def _opened(self, flags: int, new: _Book | None = None) -> Iterator[tuple[int, _Book]]:

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from privtraj.assess.common import Estimate, Finding
 from privtraj.assess.groups import Group, groups_of, sentences
+from privtraj.assess.questions import Asked
 from privtraj.assess.ranges import LIMITS, pile_up, timing
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about
@@ -33,6 +35,7 @@ from privtraj.privacy.certificate import (
 from privtraj.report.labels import percent, percent_up, round_number, time_labels, whole_number
 
 if TYPE_CHECKING:
+    from privtraj.assess.ask import Answers
     from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
@@ -44,6 +47,8 @@ BELOW = 4
 """How many times less than over all a time is worth that is marked."""
 NAMED = 3
 """Lost values that the headline names, the most frequent first."""
+MOST_NUMBERS = 12
+"""Whose correlations are looked at, the first ones."""
 MOST_ROWS = 24
 """Groups and correlations that are listed, the lost ones, and the strongest, first."""
 BORDER = 0.125
@@ -151,10 +156,12 @@ def _worth(model: TrajectoryModel, quality: Quality | None) -> Iterator[Finding]
     yield judged("worst_time", there.worth, people=in_people(there), time=when)
 
 
-def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, Any] | None:
+def worth_tables(
+    model: TrajectoryModel, quality: Quality | None, asked: Answers
+) -> dict[str, Any] | None:
     """Rows (when, about how many people, between which numbers, whether it is mostly lost) of times
-    and (who, share, how far off means are, whether lost) of groups; and how sure correlations are,
-    where that says something, for the page."""
+    and (who, share, how far off means are, whether lost) of groups; and the strongest correlations
+    with their intervals, where these say something, for the page."""
     if quality is None or not quality.at_times:
         return None
 
@@ -163,9 +170,13 @@ def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, A
         return name, in_people(worth), _between(worth), lost
 
     times = time_labels(np.array(quality.numeric_times), model.datetime)
-    groups = quality.groups
-    surest = sorted(quality.correlations.items(), key=lambda pair: -abs(pair[1]))[:MOST_ROWS]
-    off = quality.correlation or 0.0
+    groups, found = quality.groups, []
+    numbers = asked.columns.numbers[:MOST_NUMBERS]
+    for pair in combinations(numbers, 2):
+        (one,) = asked.ask(Asked("correlation", pair)).rows
+        if one["low"] is not None and max(one["low"], -one["high"]) > 0:
+            names = ", ".join(asked.columns.known[k].name for k in pair)
+            found.append((abs(one["value"]), names, f"{one['low']:.2f} to {one['high']:.2f}"))
     return {
         "times": [row(*pair) for pair in zip(times, quality.at_times, strict=True)],
         "groups": [
@@ -173,8 +184,7 @@ def worth_tables(model: TrajectoryModel, quality: Quality | None) -> dict[str, A
              bool(one.lost))
             for one in groups[:MOST_ROWS]
         ],
-        "correlations": [(pair, f"{value:.2f} ± {off:.2f}") for pair, value in surest
-                         if off < abs(value)],
+        "correlations": [row[1:] for row in sorted(found, reverse=True)[:MOST_ROWS]],
     }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from privtraj.assess.common import SURE
 from privtraj.assess.questions import Asked, Key
 from privtraj.base.arrays import Floats
 from privtraj.base.space import moment
-from privtraj.columns.kinds import Angle, Category, Date, Number
+from privtraj.columns.kinds import Category
 from privtraj.privacy.certificate import BATCHES, COUNTED, batches_in_words
 from privtraj.report.labels import cut, percent
 
@@ -56,7 +56,7 @@ def history(model: TrajectoryModel) -> dict[str, Any] | None:
     names = tuple(map(str, list(ends)[:0:-step][::-1]))  # the last one always
     edges = np.array([ends[int(name)] for name in ("0", *names)])
     when = Key("batch", names, lambda values: np.searchsorted(edges[1:-1], values[:, -1]))
-    series = _answers(model, when, edges) if len(names) > 1 else []
+    series = _answers(Answers(model), when, edges) if len(names) > 1 else []
     apart: dict[tuple[int, int, int], float] = {}
     for k, one in enumerate(series):
         for a, b in ((0, len(names) - 1), *pairwise(range(len(names)))):
@@ -79,20 +79,20 @@ def history(model: TrajectoryModel) -> dict[str, Any] | None:
     }
 
 
-def _answers(model: TrajectoryModel, when: Key, edges: Floats) -> list[dict[str, Any]]:
+def _answers(answers: Answers, when: Key, edges: Floats) -> list[dict[str, Any]]:
     """Means of numbers, then shares of the most frequent values of categories, by period."""
-    answers, means, shares = Answers(model), list[Any](), list[Any]()
+    means, shares = list[Any](), list[Any]()
     digits = partial(written, digits=4)
     for k, column in enumerate(answers.columns.known[:-1]):
         name = cut(column.name)
         if isinstance(column, Category) and len(shares) < MOST_SHOWN:
             key = answers.columns.category(column.name)
-            rows = answers.ask(Asked("share", (), 0.5, (), (when, key), (), edges)).rows
+            rows = answers.ask(Asked("share", keys=(when, key), edges=edges)).rows
             each = [(label, rows[j :: len(key.labels)]) for j, label in enumerate(key.labels)]
             each.sort(key=lambda one: -sum(row["value"] or 0.0 for row in one[1]))
             for label, own in each[: min(LARGEST, len(each) - 1)]:
                 shares.append({"name": f"share {name}={cut(label)}", "rows": own, "write": percent})
-        if isinstance(column, Number) and not isinstance(column, Angle | Date):
-            rows = answers.ask(Asked("mean", (k,), 0.5, (), (when,), (), edges)).rows
+        if k in answers.columns.numbers:
+            rows = answers.ask(Asked("mean", (k,), keys=(when,), edges=edges)).rows
             means.append({"name": f"mean {name}", "rows": rows, "write": digits})
     return means[:MOST_SHOWN] + shares

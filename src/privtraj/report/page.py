@@ -21,6 +21,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privtraj.assess.ask import Answers
 from privtraj.base.errors import InputError, short
 from privtraj.base.files import write_text
 from privtraj.base.formats import PEOPLE_DRAWN
@@ -144,7 +145,7 @@ def report(
     model: TrajectoryModel, seed: int = SEED, title: str = "", progress: Progress | None = None
 ) -> Page:
     """The page about a model. The same model and seed give the same page."""
-    shown = sampled(model, seed)
+    shown, asked = sampled(model, seed), Answers(model)
     quality = model.quality(progress)
     made, certificate = checks(model, shown.people, quality), model.certificate
     promise = (up(certificate.epsilon), "Epsilon, less is safer")
@@ -158,7 +159,7 @@ def report(
     draw = {"people": PEOPLE_DRAWN, "first": first, "last": last, **sampler}
     draw["example"] = ", ".join(labels.time_labels(model.numeric_times, model.datetime)[:2])
     draw["count"] = labels.whole_number(sampler["curves"])
-    data = page_data(model, shown, quality) | {"sampler": sampler}
+    data = page_data(model, shown, asked) | {"sampler": sampler}
     data["backdrops"] = backdrops(shown, model.domain)
     values = {
         "kind": "report",
@@ -177,7 +178,7 @@ def report(
         "history": history(model),
         "summary": summary(made),
         "checks": made,
-        "worth": worth_tables(model, quality),
+        "worth": worth_tables(model, quality, asked),
         "warnings": warnings(model),
         "facts": facts(certificate),
         "budget": budget(certificate),

@@ -38,7 +38,6 @@ from privtraj.model.sampler import FEWEST_PARTICLES, FEWEST_TRIED, LEAST_SHARE
 from privtraj.report.labels import Drawn, cut, percent, shares_of, time_labels
 
 if TYPE_CHECKING:
-    from privtraj.assess.quality import Quality
     from privtraj.model.model import TrajectoryModel
 
 
@@ -201,16 +200,16 @@ def packed(shares: Floats, kind: str = "<u2") -> str:
 # Numbers and categories over time --------------------------------------------------------------
 
 
-def page_data(
-    model: TrajectoryModel, shown: Sampled, quality: Quality | None = None
-) -> dict[str, Any]:
+def page_data(model: TrajectoryModel, shown: Sampled, asked: Answers) -> dict[str, Any]:
     """What `assets/page.js` reads."""
     names, drawn = tuple(column.name for column in shown.numbers), categories(model, shown)
+    made = answers(model, shown, drawn, asked)
+    told, everybody = made["answers"], made["answers"]["by"][0]["rows"]
     doubt: list[Any] = [None] * len(names)  # half widths of the 90 % bands of medians, of the box
-    for k, name in enumerate(names):
-        if quality is not None and name in quality.medians:
-            widths = np.interp(shown.times, quality.numeric_times, quality.medians[name])
-            widths /= np.ptp(shown.bounds[k])
+    for (word, k), rows in zip(told["what"], everybody, strict=True):
+        if word.startswith("median ") and all(low is not None for [[_, low, _]] in rows):
+            widths = [(high - low) / 2 for [[_, low, high]] in rows]
+            widths = np.interp(shown.times, told["at"], widths) / np.ptp(shown.bounds[k])
             if widths.mean() < np.mean(shown.bands[k, 4] - shown.bands[k, 0]) / 2:  # says something
                 doubt[k] = widths.round(5).tolist()
     return {
@@ -232,7 +231,7 @@ def page_data(
         "lacking": lacking(shown),
         "maps": maps(names, shown.bounds),
         "categories": drawn,
-        **answers(model, shown, drawn),
+        **made,
     }
 
 
@@ -304,7 +303,7 @@ def categories(model: TrajectoryModel, shown: Sampled) -> list[dict[str, Any]]:
 
 
 def answers(
-    model: TrajectoryModel, shown: Sampled, categories: Sequence[dict[str, Any]]
+    model: TrajectoryModel, shown: Sampled, categories: Sequence[dict[str, Any]], asked: Answers
 ) -> dict[str, Any]:
     """What `assess.ask` answers of numbers and of people by period, for everybody and by category.
 
@@ -314,7 +313,7 @@ def answers(
     [what][period][group] of value, low and high, None where it is lost.
     told: which `by` and `what` to show first: the mean that differs most between groups.
     """
-    asked, known = Answers(model), of_tables(model.columns)
+    known = of_tables(model.columns)
     years = asked.columns.key("year")[0].labels if model.datetime else ()
     listed = len(model.times) if model.diagnostics.get("listed_times") else PERIODS
     period = "year" if 3 < len(years) < 9 else f"{min(PERIODS, listed)} periods"
@@ -323,10 +322,9 @@ def answers(
     for place, k in enumerate(k for k, one in enumerate(known) if isinstance(one, Number)):
         if not isinstance(known[k], Angle | Date) and place < MOST_ASKED:
             for word, verb, level in STATISTICS:
-                question = Asked(verb, (k,), level, (), (), (), edges)
-                what[f"{word} {known[k].name}", place] = question
+                what[f"{word} {known[k].name}", place] = Asked(verb, (k,), level, edges=edges)
     for verb in ("share", "count"):
-        what[verb, None] = Asked(verb, (), 0.5, (), (), (), edges)
+        what[verb, None] = Asked(verb, edges=edges)
     spread = np.nanstd(shown.values, axis=(0, 1)) * np.ptp(shown.bounds, axis=1)
     made: list[dict[str, Any]] = []
     best = (0.0, 0, 0)
