@@ -62,7 +62,7 @@ from privtraj.recipe import Recipe
 TABLES = "marginal tables"
 ROUNDS = (0.15, 0.4, 0.15, 0.15, 0.15)
 """Shares of what is paid, as squared 1/z: each column by itself, every two, and three times what is
-chosen."""
+chosen. With (.15, .25, .3, .3) for fixed rounds answers had 5 % larger errors (geometric mean)."""
 VALUES = (16, 64, 1024)
 """Of a number that are counted: the finer show where most people of a skewed one are, the coarser
 how many are in each half, which sums of the finer would hide in their noise. 16 and 1,024 alone,
