@@ -8,8 +8,7 @@ equal slabs of time against others of the same kind (OTHERS fresh people of a si
 of a real table that was not fitted), and so are as many real people as were fitted ("real people"),
 which is as good as it gets. All release RELEASED people for each slab; `ours` is read at READ times
 of a slab, between which as many people came, as the model itself says, each time by itself. `ours,
-no noise` is the same fit at epsilon 100. Vocabulary and virus tests set nothing. Mean (standard
-deviation) over seeds of
+no noise` is the same fit at epsilon 100. Mean (standard deviation) over seeds of
 
     pairs     total variation of pairs of columns: numbers in SIDE equal cells, categories by level,
               a missing number by its flag; mean over pairs and slabs
@@ -955,7 +954,7 @@ def light_chains() -> tuple[Any, dict[str, Any]]:
 
 def vocabulary() -> tuple[Any, dict[str, Any]]:
     """28,867 answers to the General Social Survey, 1978 to 2016 (carData): words known of ten,
-    which one in twenty lacks, age, years of school, gender and birthplace. It set nothing."""
+    which one in twenty lacks, age, years of school, gender and birthplace."""
     frame = _of_package("carData", "GSSvocab").dropna(subset=["age", "educ", "nativeBorn"])
     frame["abroad"], frame["person"] = frame["nativeBorn"] == "no", np.arange(len(frame))
     columns = {
@@ -970,7 +969,7 @@ def vocabulary() -> tuple[Any, dict[str, Any]]:
 
 def virus_tests() -> tuple[Any, dict[str, Any]]:
     """First tests of 12,344 people of a children's hospital over 107 days (medicaldata): two skewed
-    waits, age, and six categories of 1 to 90 %, two of which half lack. It set nothing."""
+    waits, age, and six categories of 1 to 90 %, two of which half lack."""
     frame = _of_package("medicaldata", "covid_testing")
     frame = frame.sort_values("pan_day").drop_duplicates("subject_id")
     frame["drive"] = frame["drive_thru_ind"] == 1
