@@ -581,3 +581,35 @@ def test_a_measure_of_the_whole_box_fills_it():
     particles, shares = placed(silent, 500, np.random.default_rng(0))
     np.testing.assert_allclose(shares, 1 / 500)
     np.testing.assert_allclose(particles.var(axis=(0, 1)), 1 / 12, rtol=0.1)
+
+
+def in_a_heavy_tail(people, side, rng):
+    """Counts of people whose distance from the middle has Student's law of two degrees."""
+    away = 0.03 * rng.standard_normal((people, 2)) * np.sqrt(2 / rng.chisquare(2, (people, 1)))
+    cells = (np.clip(0.5 + away, 0, 1 - 1e-9) * side).astype(int)
+    return np.bincount(cells[:, 0] * side + cells[:, 1], minlength=side**2)
+
+
+def test_a_thin_tail_is_as_heavy_and_as_long_as_its_shells_are_together():
+    """No cell of it is significant: people beyond these distances, at eight times together."""
+    rng, side, people = np.random.default_rng(0), 24, 10_000
+    exact = np.stack([in_a_heavy_tail(people, side, rng) for _ in range(8)])
+    middle = (np.indices((side, side)).reshape(2, -1).T + 0.5) / side
+    distance = np.linalg.norm(middle - 0.5, axis=1)
+    made = []
+    for seed in range(10):
+        noisy = exact + laplace_integers(SeededSource(seed), exact.shape, 0.5)
+        found = estimate(noisy, side, 0.5, np.full(8, float(people)), 2, np.ones(7))
+        off = np.linalg.norm(found.centres - 0.5, axis=2)
+        made.append([(found.weights * (off > r)).sum(axis=1).mean() for r in (0.15, 0.22, 0.3)])
+    truth = [exact[:, distance > r].sum() / exact.sum() for r in (0.15, 0.22, 0.3)]
+    np.testing.assert_allclose(np.mean(made, axis=0), truth, rtol=0.05)
+    nobody = [row[0] for row in made]  # a small group has no such tail, whatever the noise
+    for seed in range(10):
+        one = np.zeros_like(exact)
+        one[:, side * side // 2 + side // 2] = people
+        noisy = one + laplace_integers(SeededSource(100 + seed), exact.shape, 0.5)
+        found = estimate(noisy, side, 0.5, np.full(8, float(people)), 2, np.ones(7))
+        off = np.linalg.norm(found.centres - found.centres[0, 0], axis=2)
+        nobody[seed] = float((found.weights * (off > 0.15)).sum(axis=1).mean())
+    assert np.mean(nobody) < 0.003

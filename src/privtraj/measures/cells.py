@@ -18,14 +18,14 @@ time takes the reading with the least estimated squared error
     (share of people not in significant cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
 so that fine cells serve concentrated people and coarse ones serve people who are spread out.
 
-The others are below every threshold one by one. Those in cells that touch a significant one are
-taken to be as these. Those farther away, thin tails above all, may be clear together: their number
-m over all times is seen through a sum of noisy counts, each as often as averages over time have it.
-Before it is, there are none with chance .9, or any share of `TAILS`, equally likely. Squared W2 is
-linear in mass that is misplaced, so that it is the median of m after it that counts, at every time
-in proportion. Each cell at a distance r from the nearest significant one has r^-(d + 1) of them.
-Where the significant people are no majority, all others are around them in this way. A time at
-which nothing is significant is read as the nearest one at which a majority is.
+The others are below every threshold one by one, but may be clear together: in shells of doubling
+distance from the nearest significant cell, at all times. The number m of people of a shell is seen
+through a sum of noisy counts, each as often as averages over time have it. Before it is, there are
+none with chance .9, or any share of `TAILS`, equally likely. Squared W2 is linear in mass that is
+misplaced, so that it is the median of m after it that counts, at every time in proportion. A cell
+at distances r from significant ones that hold w people has sum(w r^-(d + 1)) of them.
+Where the significant people are no majority, all others are around them in this way, in all shells
+together. A time at which nothing is significant is read as the nearest one at which a majority is.
 
 Cells outside a public domain hold nobody, whatever their noisy counts say: they are left out before
 anything else, so that thresholds are for fewer cells and blocks have the noise of fewer.
@@ -53,6 +53,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,8 +70,8 @@ BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on sta
 MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
 GROWTH_ROUNDS = 2  # of neighbours; set by hand on stand-ins, 2026-11
 MAJORITY = 0.5  # of the people: a reading with more may stand in for times without any
-TAILS = np.geomspace(1e-3, 0.1, 201)  # shares of people who may be far from clear cells. Up to 1,
-# fits to 50 people make twice the error of noise; heavy tails are the same
+TAILS = np.geomspace(1e-3, 0.1, 201)  # shares of people who may be in a shell. Up to 1,
+# fits to 50 people make twice the error of noise; up to .3, heavy tails are the same
 FALSE_ISLANDS = 0.05  # expected in a fit: groups of cells that are noise alone; by convention
 OWN_NOISE_SHARE = 0.2  # of its noise that a cell of a block gets beside its count; by hand, 2026-11
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
@@ -180,44 +181,58 @@ def as_reading(grid: Floats, per_side: int | None = None, corner: Ints | int = 0
 def completed(
     grids: list[Floats], levels: list[Level], best: Ints, people: Floats, noise_variance: float
 ) -> list[Reading]:
-    """Significant people of T times in the best of the levels (T,), and those farther away who are
-    clear only together.
+    """Significant people of T times in the best of the levels (T,), and those who are clear only
+    together.
 
     grids: of each level (T, side, ...).  people: (T,) in all.  noise_variance: of a count.
     """
     from scipy.ndimage import distance_transform_edt
 
-    total, places, missed = 0.0, [], np.full(len(people), np.nan)
-    taken = []  # how often a count is in the total
+    tails = []  # of a person in the middle, over cells of each level, as a Fourier transform
     for level in levels:
-        taken.append(np.zeros_like(level.counts))
+        squares = reduce(np.add.outer, [np.arange(1 - n, n) ** 2.0 for n in level.cells.shape])
+        tails.append(np.fft.rfftn(np.maximum(squares, 1.0) ** (-(squares.ndim + 1) / 2)))
+    missed, places, shells = np.full(len(people), np.nan), [], []
     for t, k in enumerate(best):
-        held, (counts, cells, average) = grids[k][t], levels[k]
-        found, least = float(held.sum()), 1.5
-        if 0 < found < MAJORITY * people[t]:
-            missed[t], least = people[t] - found, 0.5
-        distance = np.full(cells.shape, 2.0)
+        held, cells = grids[k][t], levels[k].cells
+        distance, place, found = np.full(cells.shape, 2.0), cells, float(held.sum())
         if found > 0:
             distance = distance_transform_edt(held == 0)
-        away = distance > least
-        if np.isnan(missed[t]):
-            counted = (average.matrix[t] @ counts.reshape(len(people), -1)).reshape(cells.shape)
-            total += counted[away].sum()
-            taken[k] += average.matrix[t].reshape(-1, *(1,) * cells.ndim) * away
-        place = np.where(away, cells / np.maximum(distance, 1.0) ** (distance.ndim + 1), 0.0)
-        places.append(place / max(place.sum(), 1e-300))
-    error = 0.0  # of the total; levels share their noise, at worst all of it
-    for level, times in zip(levels, taken, strict=True):
-        error += math.sqrt(noise_variance * float((times**2 * level.cells).sum()))
+            wide, axes = [2 * n - 1 for n in cells.shape], range(cells.ndim)
+            around = tails[k] * np.fft.rfftn(held / found, wide, axes)
+            around = np.fft.irfftn(around, wide, axes)
+            inner = tuple(slice(n - 1, None) for n in cells.shape)
+            place = cells * np.maximum(around[inner], 0.0)
+        if 0 < found < MAJORITY * people[t]:
+            missed[t] = people[t] - found
+        away = (distance > 0) & (place > 0)
+        shell = np.log2(np.maximum(distance, 1.0)).astype(np.int64) + k  # in cells as counted
+        places.append(np.where(away, place, 0.0))
+        shells.append(np.where(away & np.isnan(missed[t]), shell, -1))
+    number = 1 + max(int(shell.max()) for shell in shells)
+    sums, errors = np.zeros((2, number, 1))  # levels share their noise, at worst all of it
+    for k, level in enumerate(levels):
+        times = np.flatnonzero(best == k)
+        for s in range(number if len(times) else 0):
+            some = np.stack([shells[t].ravel() == s for t in times]).astype(np.float64)
+            taken = level.average.matrix[times].T @ some  # how often each count is in the sum
+            sums[s] += np.vdot(taken, level.counts)
+            errors[s] += math.sqrt(noise_variance * float((taken**2 @ level.cells.ravel()).sum()))
     shares = np.append(0.0, TAILS)
-    log_chance = -0.5 * (total - shares * people.sum()) ** 2 / max(error**2, 1e-12)
-    log_chance[0] += math.log(9 * len(TAILS))  # none are nine times as likely as some
-    chance = np.cumsum(np.exp(log_chance - log_chance.max()))
-    together = shares[np.searchsorted(chance, chance[-1] / 2)]
-    amounts = np.where(np.isnan(missed), together * people, missed)
+    log_chance = -0.5 * ((sums - shares * people.sum()) / np.maximum(errors, 1e-6)) ** 2
+    log_chance[:, 0] += math.log(9 * len(TAILS))  # none are nine times as likely as some
+    chance = np.cumsum(np.exp(log_chance - log_chance.max(axis=1, keepdims=True)), axis=1)
+    together = shares[(chance < chance[:, -1:] / 2).sum(axis=1)]
     readings = []
     for t, k in enumerate(best):
-        readings.append(as_reading(grids[k][t] + amounts[t] * places[t]))
+        place, shell = places[t], shells[t]
+        if np.isnan(missed[t]):
+            alike = np.bincount(shell.ravel() + 1, place.ravel(), number + 1)[1:]
+            scale = together * people[t] / np.maximum(alike, 1e-300)
+            place = place * np.append(0.0, scale)[shell + 1]
+        else:
+            place = place * missed[t] / max(place.sum(), 1e-300)
+        readings.append(as_reading(grids[k][t] + place))
     return readings
 
 

@@ -7,16 +7,8 @@
     couple    masses that agree with the counts and travel little between times (`over_time`)
     smooth    people inside the cells, and particles that stand for them (`cells`)
 
-The survey, where no look at motion (`windows`) has shown the variance of the people.  If a share
-p_j of the people of a time is in cell j of M equal cells, then people
-effectively occupy
-    area = 1 / (M sum_j p_j^2)
-of the box: 1 when they are spread evenly, 1/M when all are in one cell. From noisy counts c_j of
-variance v the sum of n_j (n_j - 1) is estimated without bias by sum_j c_j^2 - M v - N; added up
-over the times, as N^2 is, and lowered by STANDARD_ERRORS_BELOW of its standard errors, because
-cells too small for people who turn out to be spread out cost more than cells too large. People look
-wider in cells of side h than they are: a group of width L looks about sqrt(L^2 + WIDENING h^2) wide
-in every direction, which is undone.
+The width of the people is that of an even cloud of the same variance, as the look at motion shows
+it (`windows`), or, where windows are set by hand, a survey: the same coarse counts, for less.
 
 The side of the cells is that of the least estimated error. With G cells a side, squared W2 to
 expect from N people at epsilon, if they occupy a part of the box of width s (in units of
@@ -38,7 +30,6 @@ from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import Arg, InputError
-from privtraj.domain.domain import Plot
 from privtraj.measures.base import (
     HEAD_COUNT,
     Marginals,
@@ -58,10 +49,10 @@ from privtraj.measures.cells import (
 from privtraj.measures.numbers import CURVES, PARTICLES_PER_CURVE, Measured, Numbers, View
 from privtraj.measures.over_time import TIME_COUPLING, pooled_over_time
 from privtraj.measures.persistence import PERSISTENCE
-from privtraj.measures.windows import Resolution
+from privtraj.measures.windows import Resolution, look
 from privtraj.motion.population import APART
 from privtraj.privacy.events import LaplaceCounts, Person
-from privtraj.privacy.guard import MAX_CELLS, CellCounts, Guard, Laplace, Release
+from privtraj.privacy.guard import MAX_CELLS, CellCounts, Laplace, Release
 from privtraj.privacy.ledger import Planned, calibrate_laplace
 from privtraj.privacy.noise import EPSILON_RANGE, laplace_variance
 from privtraj.recipe import Recipe
@@ -70,11 +61,6 @@ from privtraj.recipe import Recipe
 # whole reaches on them and on data that no number was set on. N: people per time.  d: features.
 CELLS = "people per cell"
 SURVEY, SURVEY_SHARE = "how concentrated people are", 0.06  # of epsilon; by hand, 2026-11
-SURVEY_SIDES = {1: 32, 2: 16, 3: 5, 4: 4}  # cells per side by d; by hand, 2026-11
-SURVEY_SIDES_BEYOND = 2  # for more features
-STANDARD_ERRORS_BELOW = 3.0  # of the sum of squares: noise must not pass for concentration, as in
-# 1 of 6 surveys at 1.0; 2.0 to 4.0 choose as well, sweep of 2026-11-16
-WIDENING = 0.8  # squared width that cells of side 1 add to a group; set by hand, 2026-11
 NOISE_COST = {1: 0.012, 2: 0.02, 3: 0.03}  # c_d, by d: squared distance over which noise carries
 # people, against what cells hide; by the regret of benchmarks/regret.py over even seeds (1 and 2
 # numbers; half or twice as much costs 4 %, and pen strokes want twice as much) and whole fits (3)
@@ -130,11 +116,8 @@ class Counts(Numbers):
         follows from the released number of people."""
         guard, recipe, plot, d = view.guard, task.recipe, task.public.plot, view.guard.n_features
         survey = planned_event(task.plan, SURVEY)
-        choice = view.windows.choice
-        if survey is not None:
-            area = surveyed_area(guard, survey, people, plot)
-        else:  # that of an even cloud of the same variance
-            area = 1.0 if choice is None else (12 * choice.variance / d) ** (d / 2)
+        seen = view.windows.choice if survey is None else look(guard, survey)
+        area = 1.0 if seen is None else (12 * seen.variance / d) ** (d / 2)  # of an even cloud
         most = left(guard, calibrate_laplace, planned_event(task.plan, PERSISTENCE))
         epsilon = min(most, EPSILON_RANGE[1])
         side = recipe.cells or cells_per_side(float(np.median(people)), d, epsilon, area)
@@ -208,47 +191,6 @@ class Counts(Numbers):
         width = measure.sides / math.sqrt(12)
         worth = float(np.median(total)) * epsilon / (2 * math.log(side**d))
         return Measured(Marginals(clouds, weights, added, width, told), worth, cells_per_side=side)
-
-
-def surveyed_area(
-    guard: Guard, event: LaplaceCounts, people: Floats, plot: Plot | None = None
-) -> float:
-    """Share of the box that people (T,) occupy, from counts that are paid for as the event.
-
-    plot: the public domain; cells outside it are left out.
-    """
-    d = guard.n_features
-    side = SURVEY_SIDES.get(d, SURVEY_SIDES_BEYOND)
-    counts = guard.ask(Release(CellCounts(side), Laplace(event.epsilon), event.what))
-    cells = counts.shape[1]
-    if plot is not None:
-        counts = counts[:, plot.cells(side, d).ravel()]
-    return occupied_area(counts, event.epsilon, people, d, cells)
-
-
-def occupied_area(
-    counts: NDArray[np.int64],
-    epsilon: float,
-    people: Floats,
-    dimensions: int,
-    in_box: int | None = None,
-) -> float:
-    """Share of the box, in (0, 1], from counts (T, M) noisy at epsilon of people (T,).
-
-    in_box: cells of the box, if the M that hold people are fewer.
-    """
-    times, cells = counts.shape
-    in_box = in_box or cells
-    variance = laplace_variance(epsilon)
-    together = float((counts.astype(np.float64) ** 2).sum())
-    together -= times * cells * variance + float(people.sum())
-    error = math.sqrt(5 * times * cells * variance**2 + 4 * variance * max(together, 0.0))
-    squares = float((people**2).sum())
-    lower = np.clip(together - STANDARD_ERRORS_BELOW * error, squares / cells, squares)
-    area = float(squares / lower / in_box)
-    widened, squared_side = area ** (2 / dimensions), in_box ** (-2 / dimensions)
-    width = max(widened - WIDENING * squared_side, (1 - WIDENING) * squared_side)
-    return area if area == 1 else float(width ** (dimensions / 2))
 
 
 def cells_per_side(people: float, features: int, epsilon: float, area: float = 1.0) -> int:

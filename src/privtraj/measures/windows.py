@@ -257,16 +257,20 @@ def look_at_motion(
     if listed:  # people of bins with one and two times by turns would seem to go to and fro
         count = -(-len(moments) // -(-len(moments) // LOOK_BINS))
     bins = even_windows(len(moments), count)
-    side = LOOK_SIDES.get(guard.n_features, 2)
-    release = Release(CellCounts(side), Laplace(event.epsilon), event.what)
-    counts = guard.in_slabs(Resolution(moments, listed, bins)).ask(release)
-    look = looked(counts, side, guard.n_features, laplace_variance(event.epsilon))
+    seen = look(guard.in_slabs(Resolution(moments, listed, bins)), event)
     if listed:  # the last bins may have a time less
         times = np.bincount(bins)
-        look = look._replace(values=look.values * times.mean() / times)
-    noise = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) * look.variance
-    per_window = noise / (look.people * guard.ledger.epsilon)
-    return choose_windows(possible_motions(look, unit, bins), unit, look.variance, per_window, most)
+        seen = seen._replace(values=seen.values * times.mean() / times)
+    noise = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) * seen.variance
+    per_window = noise / (seen.people * guard.ledger.epsilon)
+    return choose_windows(possible_motions(seen, unit, bins), unit, seen.variance, per_window, most)
+
+
+def look(guard: Guard, event: LaplaceCounts) -> Look:
+    """What coarse counts in the guard's windows show, paid for as the event."""
+    side = LOOK_SIDES.get(guard.n_features, 2)
+    counts = guard.ask(Release(CellCounts(side), Laplace(event.epsilon), event.what))
+    return looked(counts, side, guard.n_features, laplace_variance(event.epsilon))
 
 
 def looked(counts: Ints, side: int, features: int, noise_variance: float) -> Look:
