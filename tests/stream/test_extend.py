@@ -17,7 +17,6 @@ from privtraj.base.space import Slabs
 from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
 from privtraj.privacy.certificate import (
     BATCHES,
-    COUNTED,
     SECURE_NOISE,
     Certificate,
     batch,
@@ -90,16 +89,14 @@ def test_more_people_at_known_times_improve_them_if_they_may(march):
     late = month(1, people=900, seed=3)
     with pytest.raises(InputError, match="past='revise'"):
         march.extend(late, new_people=True, seed=3)
-    before = replace(march, certificate=replace(march.certificate, found={}))  # as files were
-    revised = before.extend(late, past="revise", new_people=True, seed=3)
-    *earlier, counted = revised.certificate.found[COUNTED].split(", ")
-    assert earlier == ["not kept"] * 3
-    assert float(counted) == pytest.approx(900, abs=120)
+    revised = march.extend(late, past="revise", new_people=True, seed=3)
+    counted = [one["counted"] for one in revised.certificate.public_inputs[BATCHES]]
+    assert counted == pytest.approx([300, 300, 300, 900], abs=120)
     assert np.array_equal(revised.times, march.times)
     people = np.array(revised.diagnostics["people_per_time"])
     assert people.sum() - sum(march.diagnostics["people_per_time"]) == pytest.approx(900, abs=120)
     assert revised.verify() == pytest.approx(1.0, abs=1e-6)
-    assert "4. from 1.0 to 2.0, late" in str(revised.certificate)
+    assert "4. from 1.0 to 2.0, late: after" in str(revised.certificate)
     both = march.extend(month(3, time_range=(1.5, 4)), new_people=True, seed=3)  # and a later month
     old = len(march.knots)
     assert np.array_equal(both.particles[:old], march.particles)
@@ -238,7 +235,7 @@ def test_whoever_returns_is_not_among_the_records_of_a_batch(house):
     model = maker.fit(month(0, person=first), ledger=ledger, people=skip)
     grown = model.extend(month(1, person=second), ledger=ledger, people=skip, watcher=kept)
     assert kept.people == pytest.approx(200, abs=40)
-    assert grown.certificate.found[COUNTED].endswith(f", {kept.people:.0f}")
+    assert grown.certificate.public_inputs[BATCHES][-1]["counted"] == pytest.approx(kept.people)
     assert grown.verify() <= 8
     assert [one["most"] for one in grown.certificate.public_inputs["batches"]][1] == 1
 
@@ -383,11 +380,15 @@ def test_people_of_the_past_move_no_answer_by_more_than_a_record():
     assert {tuple(one) for one in others.points} < {tuple(one) for one in every.points}
 
 
-def test_windows_that_are_shorter_than_those_of_the_batch_become_one(march):
-    rows = march.counted
+def test_windows_that_are_shorter_than_those_of_the_batch_become_one(january, march):
+    rows, old = march.counted, january.counted
     assert rows[0, :2].tolist() == [0, 1]
     assert np.array_equal(rows[1:, 0], rows[:-1, 1])
-    assert rows[0, 3] > rows[1, 3]  # noise of all that was added up
+    cells = (rows.shape[1] - 5) / (old.shape[1] - 5)  # for each that January had
+    assert len(old) > 1
+    assert cells > 1
+    assert rows[0, 3] * cells == pytest.approx(old[:, 3].sum())  # noise of all that was added up
+    assert rows[0, 5:].sum() == pytest.approx(old[:, 5:].sum())
     told = march.diagnostics
     assert np.all(np.diff(told["people_middles"]) > 0)
     assert len(told["people_middles"]) == len(told["people_per_time"])
@@ -401,5 +402,21 @@ def test_what_is_published_of_the_past_does_not_change_what_later_batches_know()
     ]
     one, other = (m.extend(month(2), past="revise", new_people=True, seed=2) for m in grown)
     assert np.array_equal(one.particles, other.particles)
-    assert np.array_equal(one.counted, other.counted)
-    assert one.counted.shape == (pytest.approx(900, rel=0.2), 3)  # a time and two numbers
+    assert np.array_equal(one.past_people, other.past_people)
+    assert one.past_people.shape == (pytest.approx(900, rel=0.2), 3)  # a time and two numbers
+    assert not one.counted.size
+
+
+def test_people_who_stand_for_the_past_are_kept_in_a_file(january, tmp_path):
+    """Whatever a batch was measured by, the model that is paid for can be read again."""
+    people, path = np.random.default_rng(0).random((50, 3)), tmp_path / "a.privtraj"
+    model = replace(january, counted=np.empty((0, 0)), past_people=people).sealed()
+    model.save(path, not_private=True)
+    again = pt.load(path)
+    assert np.array_equal(again.past_people, people)
+    assert not again.counted.size
+    for wrong in (np.ones((50, 4)), people * [[900, 1, 1]], people * [[1, 1e9, 1]]):
+        model = replace(january, past_people=wrong).sealed()
+        model.save(path, not_private=True, force=True)
+        with pytest.raises(InputError, match="its people of the past cannot be read"):
+            pt.load(path)

@@ -2,18 +2,13 @@
 
 import json
 import os
-import random
 import resource
 import secrets
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 import warnings
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -265,65 +260,3 @@ def test_every_file_is_taken_once_and_a_bad_one_holds_up_nobody(tmp_path, capsys
     (tmp_path / "in" / "0c.csv").unlink()
     assert cli.main(command(tmp_path)) == 0
     assert json.loads(capsys.readouterr().out)["released"] == []
-
-
-KILLS = int(os.environ.get("PRIVTRAJ_KILLS", "6")) // 2  # `make kills` asks for more
-
-
-def killed_until_it_ends(words, rng, done):
-    """Run the command again and again, each time with a SIGKILL at a random moment, until it ends
-    before one; how many kills there were. After so many in all there are no more."""
-    while True:
-        process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "privtraj", *words],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        try:
-            _, said = process.communicate(timeout=rng.uniform(1, 7) if done < KILLS else None)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            done += 1
-            continue
-        finished = b"already exists" in said  # killed between the release and the last word
-        assert process.returncode == 0 or finished, said
-        return done
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["watch", "extend"])
-def test_kills_of_the_command_at_random_moments(name, tmp_path, capsys):
-    """SIGKILL to `privtraj watch`, or to a fit and two `privtraj extend`: every restart goes on,
-    each batch is spent once."""
-    rng, done, streams = random.Random(name), 0, 0
-    while done < KILLS:
-        folder = Path(tempfile.mkdtemp(dir=tmp_path))  # the last one may have seen no kill
-        incoming(folder / "in", 3)
-        (folder / "out").mkdir()
-        new_key(folder / "key")
-        if name == "watch":
-            done = killed_until_it_ends(command(folder), rng, done)
-            models = [one / MODEL for one in sorted((folder / "out").iterdir())]
-        else:
-            models = [folder / f"{k}.privtraj" for k in range(3)]
-            for k, out in enumerate(models):
-                files = ["--ledger", "l", "--people", "p", "--people-key", "key"]
-                words = [w if k % 2 == 0 else str(folder / w) for k, w in enumerate(files)]
-                words += ["--returning", "skip", "--person", "id", "--out", str(out)]
-                words += ["--time-range", str(k), str(k + 1), "--cap-epsilon", "1", "--json"]
-                words += ["--cap-delta", "1e-3"]
-                data = str(folder / "in" / f"{k}.csv")
-                if k == 0:
-                    words += ["--time", "t", "--feature", "x", "0", "1", "--cells", "2", "--yes"]
-                    words = ["fit", data, "--epsilon", "1", "--delta", "1e-5", *words]
-                else:
-                    words = ["extend", str(models[k - 1]), data, *words]
-                done = killed_until_it_ends(words, rng, done)
-        streams += 1
-        summary = LedgerFile(folder / "l").summary()
-        assert [group["epsilon"] for group in summary["groups"]] == [1.0, 1.0, 1.0]
-        assert [pt.load(one).sha256 for one in models] == [e["model"] for e in summary["entries"]]
-        assert People.open(folder / "p", folder / "key").summary()["people"] == 185
-    with capsys.disabled():
-        print(f" {name}: {done} kills, {streams} streams of three batches; ", end="")

@@ -80,8 +80,9 @@ class Record:
         coordinate is in the cell of a level; flags at the end say which numbers are missing.
     counted: (W, 5 + cells) noisy counts that later ones are combined with: of each window when it
         begins and ends, its people, the variance of its noise, whether it stands for several, and
-        the counts of its cells; after batches without counts (n, 1 + d) people who stand for all
-        of them, time and place. Empty where there are none.
+        the counts of its cells. Empty where there are none.
+    past_people: (n, 1 + d) time and place of drawn people who stand for all that batches without
+        counts have measured (`stream.batches.fitted`). Empty where there are none.
     settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
         in files of version 0.2.  diagnostics: released quantities that tell how well it went.
     """
@@ -108,6 +109,7 @@ class Record:
     columns: tuple[Column, ...] = ()
     recipe: Recipe | None = None
     counted: Floats = field(default_factory=lambda: NOT_COUNTED)
+    past_people: Floats = field(default_factory=lambda: NOT_COUNTED)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -150,8 +152,9 @@ ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "knots": ("knots", ("K",)),
     "bounds": ("bounds", ("d", 2)),
     "counted": ("counted", ("W", "C")),
+    "past_people": ("past_people", ("P", "1 + d")),
 }
-OPTIONAL = {"counted.npy"}  # arrays that not every file has
+OPTIONAL = {"counted.npy", "past_people.npy"}  # arrays that not every file has
 
 _NPY = re.compile(  # as numpy.save writes it; its own reader evaluates what it finds here
     rb"\x93NUMPY\x01\x00..\{'descr': '([<>|][fiu][1248])', 'fortran_order': (True|False), "
@@ -328,6 +331,11 @@ def values_of(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         rows = known["counted"][:, :5].T
         fits = len(rows) == 5 and rows[2:].min() >= 0 and (rows[0] < rows[1]).all()
         _require(fits and np.abs(known["counted"]).max() < 1e15, "its counts cannot be read")
+    if "past_people" in known:
+        when, places = np.split(known["past_people"], [1], axis=1)
+        fits = places.shape[1] == particles.shape[2] and np.abs(places - 0.5).max() <= _WIDEST
+        fits = fits and knots[0] <= when.min() and when.max() <= knots[-1]
+        _require(fits, "its people of the past cannot be read")
     for name, one in FIELDS.items():
         if name in header:
             try:

@@ -72,7 +72,7 @@ NEW_PEOPLE = (
 )
 BATCHES = "batches"
 """Of a model that grew: of each when its people were recorded, when it was released, what it paid,
-in how many batches its people may be, and who says so (`batch`)."""
+how many it counted, in how many batches its people may be, and who says so (`batch`)."""
 BY_PERSON = "how many records a person has, by the column that says whose they are"
 COMPARED = {
     "exact": "identifiers exactly as written, so that blanks and capitals tell people apart",
@@ -89,7 +89,6 @@ person is (`head_count`)."""
 SAMPLING_RATE = "sampling rate"
 DRAWN_TIMES = "times drawn at random"
 DOMAIN = "domain"
-COUNTED = "people of each batch, by noisy counts"
 CAUTION = "delta against the number of people"
 """Found by a fit: a warning that takes the released number of people to tell."""
 
@@ -150,12 +149,16 @@ def _is_public(value: Any) -> bool:
 
 def _is_batch(value: Any) -> bool:
     """As `batch` makes it."""
-    if not isinstance(value, dict) or value.keys() != batch(("", ""), (0.0, 0.0)).keys():
+    if not isinstance(value, dict):
+        return False
+    value = {"counted": None} | value  # which came later than the others
+    if value.keys() != batch(("", ""), (0.0, 0.0)).keys():
         return False
     lines = (value[name] for name in ("from", "to", "released", "people"))
     amounts = _is_amount(value["epsilon"]) and _is_amount(value["delta"], below=1)
     most = value["most"] is None or (is_whole(value["most"]) and value["most"] >= 0)
-    return all(map(is_line, lines)) and amounts and most and _is_amount_or_none(value["days"])
+    known = all(_is_amount_or_none(value[name]) for name in ("days", "counted"))
+    return all(map(is_line, lines)) and amounts and most and known
 
 
 def _is_sha256(value: Any) -> bool:
@@ -587,15 +590,24 @@ def batch(
     *,
     days: float | None = None,
     released: str = "",
+    counted: float | None = None,
 ) -> dict[str, Any]:
     """A batch as a certificate states it.
 
     most: in how many batches its people may be: 1 if they are new; None for any number of those
     that so many `days` touch; 0 if nobody says, so that it adds up with all before. people: who
-    says so, in words. days: that the guarantee is about, None for all.
+    says so, in words. days: that the guarantee is about, None for all. counted: how many there are,
+    with noise, as far as it was released.
     """
-    known = {"from": when[0], "to": when[1], "released": released, "epsilon": paid[0]}
-    return {**known, "delta": paid[1], "most": most, "days": days, "people": people}
+    known = {"from": when[0], "to": when[1], "released": released, "counted": counted}
+    paid_for = {"epsilon": paid[0], "delta": paid[1]}
+    return {**known, **paid_for, "most": most, "days": days, "people": people}
+
+
+def are_late(batches: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Of each whether its people were recorded before the times of the earlier ones had ended."""
+    known = np.maximum.accumulate([-math.inf, *(_day(one["to"]) for one in batches)])
+    return [_day(one["from"]) < end for one, end in zip(batches, known[:-1], strict=True)]
 
 
 def stated_parallel(batches: Sequence[Mapping[str, Any]]) -> Parallel:
@@ -670,12 +682,11 @@ def batches_in_words(batches: Sequence[Mapping[str, Any]]) -> list[str]:
     if not batches:
         return []
     lines, stated = [f"{len(batches)} batches of people:"], stated_parallel(batches)
-    known = -math.inf
-    for number, one in enumerate(batches, start=1):
-        start, known = known, max(known, _day(one["to"]))
-        late = _day(one["from"]) < start
+    for number, (one, late) in enumerate(zip(batches, are_late(batches), strict=True), start=1):
         when = ", late: after its time was released" if late else ""
         when += f", released {one['released']}" if one["released"] else ""
+        counted = one.get("counted")
+        when += "" if counted is None else f", {counted:.0f} people with noise"
         people = f"; {'new people: ' * (one['most'] == 1)}{one['people']}" if number > 1 else ""
         lines.append(
             f"  {number}. from {one['from']} to {one['to']}{when}: epsilon {up(one['epsilon'])}, "

@@ -37,6 +37,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -565,6 +566,11 @@ class _Book:
         """Of the window that was stated last."""
         return next((e.days for e in reversed(self.entries) if e.days is not None), None)
 
+    @cached_property
+    def paid(self) -> dict[int | None, _Paid]:
+        """By group; None for what is charged to all."""
+        return _paid(self.entries, {None: _NOTHING})
+
     @property
     def groups(self) -> tuple[int, ...]:
         return tuple(sorted({entry.group for entry in self.entries if entry.group is not None}))
@@ -574,28 +580,49 @@ class _Book:
     ) -> _Pair:
         """The largest epsilon and the largest delta of anybody in a group, or (None) in any, who is
         in at most so many groups that so many days touch."""
-        entries = (*self.entries, *more)
-        groups = [g for g in dict.fromkeys((*(e.group for e in entries), group)) if g is not None]
-        spans, always = [], (-math.inf, math.inf)
-        for one in groups:
-            ends = [e.span or always for e in entries if e.group == one] or [always]
-            spans.append((min(a for a, _ in ends), max(b for _, b in ends)))
-        sets = together(spans, days or math.inf)
-        worst = []
-        for name in _AMOUNTS:
-            paid = {
-                g: _sum(getattr(e, name) for e in entries if e.group == g) for g in (None, *groups)
-            }
-            sums = [paid[None]]
+        paid = _paid(more, self.paid)
+        everybody = paid.pop(None)
+        if group is not None:
+            paid.setdefault(group, _NOTHING)
+        groups, worst = list(paid), []
+        alone = [[k] for k in range(len(groups))]
+        spans = [(one.first, one.last) for one in paid.values()]
+        sets = alone if most == 1 else together(spans, days or math.inf)
+        for k in range(len(_AMOUNTS)):
+            sums = [Fraction()]
             for some in sets:
-                inside = [groups[k] for k in some]
-                own = [paid[group]] if group in inside else []
-                others = sorted((paid[g] for g in inside if g != group), reverse=True)
+                inside = [groups[j] for j in some]
+                own = [paid[group][k]] if group in inside else []
                 if own or group is None:
+                    others = sorted((paid[g][k] for g in inside if g != group), reverse=True)
                     room = None if most is None else most - len(own)
-                    sums.append(_sum((paid[None], *own, *others[:room])))
-            worst.append(max(sums))
+                    sums.append(Fraction(sum((*own, *others[:room]))))
+            worst.append(float(everybody[k] + max(sums)))
         return worst[0], worst[1]
+
+
+class _Paid(NamedTuple):
+    """Sums, exact in the decimals that people type, and first and last day."""
+
+    epsilon: Fraction
+    delta: Fraction
+    first: float
+    last: float
+
+
+_NOTHING = _Paid(Fraction(), Fraction(), -math.inf, math.inf)
+
+
+def _paid(entries: Iterable[_Entry], before: Mapping[int | None, _Paid]) -> dict[int | None, _Paid]:
+    """What each group has paid, and (None) what is charged to all."""
+    found = dict(before)
+    for one in entries:
+        first, last = one.span or (-math.inf, math.inf)
+        had = found.get(one.group, _Paid(Fraction(), Fraction(), first, last))
+        epsilon, delta = (Fraction(repr(amount)) for amount in (one.epsilon, one.delta))
+        span = min(had.first, first), max(had.last, last)
+        found[one.group] = _Paid(had.epsilon + epsilon, had.delta + delta, *span)
+    return found
 
 
 _Record = _Entry | _Fitted | _Noted

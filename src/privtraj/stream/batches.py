@@ -18,8 +18,8 @@ gains nothing over 24 of them: trees of Laplace noise need 5 levels, Gaussian no
 Anything else (gradients, tables, models without counts) is one fit of the batch and of as many
 people as the model has seen, drawn from its last fit (`WithPast`): they are public, and each fit
 adds its noise to everybody so far instead of to 1/K of them. The model keeps them
-(`Record.counted`), as a published past that stays would keep the noise of batch k with a weight of
-1 / (k (k + 1)) for good, where 1/K is best. What is too weak to stand out in one batch is lost.
+(`Record.past_people`), as a published past that stays would keep the noise of batch k with a weight
+of 1 / (k (k + 1)) for good, where 1/K is best. What is too weak to stand out in one batch is lost.
 """
 
 from __future__ import annotations
@@ -93,11 +93,12 @@ class Batch(NamedTuple):
     replaced: int
     counted: Floats = NOT_COUNTED
     people: float = 0.0
+    past_people: Floats = NOT_COUNTED
 
 
 def counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: Snapshots) -> bool:
     """Whether new counts can be combined with those of the model."""
-    if not model.counted.size or _has_people(model):
+    if not model.counted.size:
         return False
     if maker.measure_for(snapshots.axes).name != Counts.name:
         return False
@@ -275,14 +276,9 @@ def with_past(model: TrajectoryModel, snapshots: Snapshots, seed: int | None) ->
     """The batch and as many people of the model as it knows of, or as there is room for; each of
     them is recorded once, at a time of one window. Those that the last batch left (`fitted`) stand
     for what was known then of all times, whatever of it was published."""
-    people = model.counted if _has_people(model) else _past_people(model, seed)
+    people = model.past_people if model.past_people.size else _past_people(model, seed)
     points = people[:, 1:].astype(np.float32)
     return in_all_time(model, snapshots).beside(points, people[:, 0])
-
-
-def _has_people(model: TrajectoryModel) -> bool:
-    """Whether a model keeps people, with time and place, and not counts or nothing."""
-    return bool(model.counted.shape[1] == 1 + len(model.columns))
 
 
 def _past_people(model: TrajectoryModel, seed: int | None) -> Floats:
@@ -343,9 +339,9 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
         told[PEOPLE[0]] = before.tolist()
     since = known if past == "keep" else float(model.knots[0])
     times, (particles, weights, width) = task.public.axis.times, found.marginals[:3]
-    batch = Batch(since, found.marginals, knots, times, told, replaced, model.counted, people)
-    if model.counted.size and not _has_people(model) and end <= known:  # counts of all times
-        return batch
+    batch = Batch(since, found.marginals, knots, times, told, replaced, people=people)
+    if model.counted.size and end <= known:  # of all times
+        return batch._replace(counted=model.counted)
     of_all = replace(
         model,
         particles=particles,
@@ -355,4 +351,4 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
         numeric_times=times,
         diagnostics=model.diagnostics | told,
     )
-    return batch._replace(counted=_past_people(of_all, int(task.rng.integers(2**31))))
+    return batch._replace(past_people=_past_people(of_all, int(task.rng.integers(2**31))))

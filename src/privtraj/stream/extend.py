@@ -34,10 +34,10 @@ from privtraj.privacy.certificate import (
     BATCHES,
     CAUTION,
     CHECKED,
-    COUNTED,
     NEW_PEOPLE,
     STATED,
     Certificate,
+    are_late,
     batch,
     certify,
     certify_disjoint,
@@ -116,7 +116,9 @@ def extended(
         plan = maker.planned(in_all_time(model, snapshots))
     entry, axis = None, snapshots.axis
     if not (ledger is None and people is None):
-        kind = "late batch" if axis.range[0] < model.knots[-1] else "batch"
+        when = snapshots.public_inputs()["time range"]
+        late = are_late([*_batches(model), batch(when, (0.0, 0.0))])[-1]
+        kind = "late batch" if late else "batch"
         snapshots, entry = maker._reserved(ledger, snapshots, new_people, people, kind)
     spent, source = Ledger(*maker.budget, plan), noise.source_for(seed)
     joint = snapshots if counts else with_past(model, snapshots, seed)
@@ -200,6 +202,7 @@ def _joined(model: TrajectoryModel, made: Batch, certificate: Certificate) -> Tr
         settings={**model.settings, "windows": len(told["people_per_time"])},
         certificate=certificate,
         counted=made.counted,
+        past_people=made.past_people,
     ).sealed()
 
 
@@ -214,6 +217,16 @@ def _going_on(ends: Floats, begins: Floats) -> Ints:
     return order
 
 
+def _batches(model: TrajectoryModel) -> list[dict[str, Any]]:
+    """As its certificate states them; the first if it has no other."""
+    stated = model.certificate
+    if BATCHES in stated.public_inputs:
+        return list(stated.public_inputs[BATCHES])
+    when, day = stated.public_inputs["time range"], stated.declared.get("date", "")
+    counted = float(sum(model.diagnostics.get("people_per_time") or [])) or None
+    return [batch(when, stated.budget, released=day, counted=counted)]
+
+
 def _certificate(
     model: TrajectoryModel,
     snapshots: Snapshots,
@@ -226,10 +239,8 @@ def _certificate(
     before, axis = model.certificate, snapshots.axis
     old, new = before.public_inputs, snapshots.public_inputs()
     (first, last), when = old["time range"], new["time range"]
-    today = dt.datetime.now(dt.UTC).date().isoformat()
-    one = batch((first, last), before.budget, released=before.declared.get("date", ""))
-    batches = [*(old.get(BATCHES) or [one]), batch(when, paid.budget, **claim, released=today)]
-    public = {**old, BATCHES: batches}
+    claim |= {"released": dt.datetime.now(dt.UTC).date().isoformat(), "counted": made.people}
+    public = {**old, BATCHES: [*_batches(model), batch(when, paid.budget, **claim)]}
     if axis.range[1] > model.knots[-1]:
         last = when[1]
     public["time range"] = [first, last]
@@ -243,9 +254,6 @@ def _certificate(
     windows = len(made.diagnostics["people_per_time"])
     found = {**before.found, "resolution in time": f"{windows} windows of the last batches"}
     found.pop(CAUTION, None)
-    earlier = ["not kept"] * len(old.get(BATCHES, []))  # in files from before they were
-    earlier = earlier or [f"{sum(model.diagnostics.get('people_per_time') or []):.0f}"]
-    found[COUNTED] = f"{before.found.get(COUNTED, ', '.join(earlier))}, {made.people:.0f}"
     people = float(sum(made.diagnostics["people_per_time"])) or None
     for warning in weaknesses(0.0, paid.delta, people)[:1]:
         found[CAUTION] = warning
