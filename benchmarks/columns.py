@@ -1,13 +1,14 @@
 """Columns of every kind: tables of numbers and categories over time, against AIM, MST and PrivPGD.
 
-    python benchmarks/columns.py [--quick] [--seeds 5] [--jobs 2] [--only NAME] [--out columns.md]
+    python benchmarks/columns.py [--quick] [--seeds 5] [--jobs 2] [--only NAME ...]
+                                 [--methods NAME ...] [--out columns.md] [--json FILE]
 
 Every method is given the same records at epsilon 1, delta 1e-5, add-remove. It is scored in SLABS
 equal slabs of time against others of the same kind (OTHERS fresh people of a simulation, the half
 of a real table that was not fitted), and so are as many real people as were fitted ("real people"),
 which is as good as it gets. All release RELEASED people for each slab; `ours` is read at READ times
-of a slab, between which as many people came, as the model itself says. `ours, no noise` is the same
-fit at epsilon 100. Vocabulary and virus tests set nothing. Mean (standard deviation) over seeds of
+of a slab, between which as many people came, as the model itself says, each time by itself. `ours,
+no noise` is the same fit at epsilon 100. Mean (standard deviation) over seeds of
 
     pairs     total variation of pairs of columns: numbers in SIDE equal cells, categories by level,
               a missing number by its flag; mean over pairs and slabs
@@ -170,10 +171,9 @@ def _ours(people: Any, epsilon: float, declared: dict[str, Any], seed: int) -> l
     from privtraj.columns.kinds import encoded, to_unit
 
     model = pt.TrajectorySynthesizer(epsilon, DELTA, measure="auto", seed=seed).fit(people)
-    read = _when(model, declared["time_range"])
-    values = model.sample(SLABS * RELEASED, times=read, seed=seed).values
-    columns = people.columns
-    units = [to_unit(columns, encoded(columns, at)) for at in np.swapaxes(values, 0, 1)]
+    read, columns = _when(model, declared["time_range"]), people.columns
+    values = [model.sample(RELEASED, times=[t], seed=seed + k).values for k, t in enumerate(read)]
+    units = [to_unit(columns, encoded(columns, at[:, 0])) for at in values]
     return [np.concatenate(units[k * READ : (k + 1) * READ]) for k in range(SLABS)]
 
 
@@ -464,16 +464,26 @@ def _megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def run(tasks: list[Task], seeds: range, jobs: int, quick: bool) -> list[dict[str, Any]]:
-    """Rows of all tasks, methods and seeds, each in a process of its own."""
-    own = ("real people", "ours") if quick else ("real people", "ours", "ours, no noise")
+def run(
+    tasks: list[Task], methods: list[str], seeds: range, jobs: int, known: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Rows of all tasks, methods (those of a task, where none are named) and seeds, each in a
+    process of its own, beside those that are known."""
+    rows = {(row["data"], row["method"], row["seed"]): row for row in known}
+    own = ("real people", "ours", "ours, no noise")
     wanted = [
-        (task, method, seed) for task in tasks for method in (*own, *task.methods) for seed in seeds
+        (task, method, seed)
+        for task in tasks
+        for method in methods or (*own, *task.methods)
+        for seed in seeds
+        if (task.data, method, seed) not in rows and method in (*own, *task.methods)
     ]
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=1) as pool:
-        rows = list(pool.map(scores, *zip(*wanted, strict=True)))
-    return [row for row in rows if row is not None]
+        for row in pool.map(scores, *zip(*wanted, strict=True)) if wanted else ():
+            if row is not None:
+                rows[row["data"], row["method"], row["seed"]] = row
+    return list(rows.values())
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
@@ -944,7 +954,7 @@ def light_chains() -> tuple[Any, dict[str, Any]]:
 
 def vocabulary() -> tuple[Any, dict[str, Any]]:
     """28,867 answers to the General Social Survey, 1978 to 2016 (carData): words known of ten,
-    which one in twenty lacks, age, years of school, gender and birthplace. It set nothing."""
+    which one in twenty lacks, age, years of school, gender and birthplace."""
     frame = _of_package("carData", "GSSvocab").dropna(subset=["age", "educ", "nativeBorn"])
     frame["abroad"], frame["person"] = frame["nativeBorn"] == "no", np.arange(len(frame))
     columns = {
@@ -959,7 +969,7 @@ def vocabulary() -> tuple[Any, dict[str, Any]]:
 
 def virus_tests() -> tuple[Any, dict[str, Any]]:
     """First tests of 12,344 people of a children's hospital over 107 days (medicaldata): two skewed
-    waits, age, and six categories of 1 to 90 %, two of which half lack. It set nothing."""
+    waits, age, and six categories of 1 to 90 %, two of which half lack."""
     frame = _of_package("medicaldata", "covid_testing")
     frame = frame.sort_values("pan_day").drop_duplicates("subject_id")
     frame["drive"] = frame["drive_thru_ind"] == 1
@@ -1013,13 +1023,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one small data set, one seed")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--only", help="the data set of this name")
+    parser.add_argument("--only", nargs="+", help="the data sets of these names")
+    parser.add_argument("--methods", nargs="+", default=[], help="these alone")
     parser.add_argument("--out", type=Path, help="also write the table to this file")
-    parser.add_argument("--json", type=Path, help="write every run to this file")
+    parser.add_argument("--json", type=Path, help="every run, kept for the next time")
     args = parser.parse_args()
-    tasks = [task for task in (QUICK if args.quick else TASKS) if args.only in (None, task.data)]
+    tasks = list(QUICK if args.quick else TASKS)
+    tasks = [task for task in tasks if not args.only or task.data in args.only]
     seeds = range(FIRST_SEED, FIRST_SEED + (1 if args.quick else args.seeds))
-    rows = run(tasks, seeds, args.jobs, args.quick)
+    known = json.loads(args.json.read_text("utf-8")) if args.json and args.json.exists() else []
+    methods = ["real people", "ours", "PrivPGD"] if args.quick else args.methods
+    rows = run(tasks, methods, seeds, args.jobs, known)
     text = markdown(rows)
     print(text)
     if args.out is not None:

@@ -8,7 +8,8 @@ numbers, constants, integers of few values, booleans, ordered and other categori
 to 30 %, categories of 300 values, numbers that some lack), and effects of random size: of a
 category or a number on a number or a category, of time on a number, the same in all groups or
 another in each, and of time on shares. Bounds are wider than what people have. Those of seeds below
-500 may set a constant of the package; others never do.
+500 may set a constant of the package; others never do. Seeds from 1,000 on are hospitals, which
+have what such tables have (`random_hospital`); from 1,500 on they set nothing.
 
 Every method has the same records at epsilon 1, delta 1e-5, add-remove, and is scored on the answers
 of `columns.py`. Methods besides "ours" and those of `columns.py`: "nothing", the table of
@@ -32,7 +33,7 @@ import numpy as np
 
 import columns
 
-UNSEEN = 500  # the first seed that sets nothing
+UNSEEN, HOSPITALS = 500, 1000  # the first seed that sets nothing, of tables and of hospitals
 ADDED = 0.005  # to both errors: below it nobody sees a difference
 KINDS = ("number", "skewed", "few", "boolean", "ordered", "category", "missing", "long", "constant")
 CHANCES = (0.24, 0.14, 0.1, 0.12, 0.08, 0.16, 0.08, 0.04, 0.04)
@@ -48,6 +49,88 @@ def random_table(seed: int) -> columns.Table:
     recipe = made.integers(2**32)
     fitted, others = (_drawn(kinds, n, recipe, [35, seed, n]) for n in (people, columns.OTHERS))
     return columns.Table(fitted.table, others.table, fitted.declared)
+
+
+def random_hospital(seed: int) -> columns.Table:
+    """Visits to the hospital of a seed, and others of the same kind."""
+    made = np.random.default_rng([36, seed])
+    people, recipe = round(2000 * 10 ** made.random()), made.integers(2**32)
+    fitted, others = (_visits(n, recipe, [37, seed, n]) for n in (people, columns.OTHERS))
+    return columns.Table(fitted.table, others.table, fitted.declared)
+
+
+def _visits(n: int, recipe: int, seed: list[int]) -> columns.Example:
+    """n visits over three years; what they are like follows from the recipe.
+
+    Diagnoses of 3 to 20 % decide five numbers; one or two of them lie far from all others, and the
+    laboratory value of some rises or falls. Half of the tables also have each of: charges, skewed;
+    a constant; five grades of urgency; a number that more and more lack; a region, fixed; a ward of
+    300 that goes with the diagnosis. Who comes changes: sex and region, which are fixed, too.
+    """
+    import pyarrow as pa
+
+    made, rng = np.random.default_rng(recipe), np.random.default_rng(seed)
+    times = 3 * rng.beta(*made.choice([[1, 1], [2, 1], [1, 2], [2, 2]]), n)
+    count, years = int(made.integers(8, 15)), (times - 1.5)[:, None]
+    shares = np.geomspace(0.2, 0.03, count)
+    grows = _size(made) * made.normal(0, 0.4, count)
+    code = columns.drawn(columns._softmax(np.log(shares) + years * grows), rng)
+    far = np.isin(np.arange(count), made.choice(count, int(made.integers(1, 3)), replace=False))
+    score = rng.standard_normal((6, n))
+    male = rng.random(n) < made.uniform(0.3, 0.7, count)[code] + years[:, 0] * made.normal(0, 0.05)
+    chance = made.uniform(0.1, 0.5, count)[code] + made.uniform(0, 0.15) * male
+    smoker = rng.random(n) < chance + years[:, 0] * made.normal(0, 0.04)
+    age = made.uniform(30, 72, count)[code] + 13 * score[0]
+    bmi = made.normal(27, 2, count)[code] + 4 * score[1] + 0.04 * (age - 50)
+    blood = made.normal(130, 9, count)[code] + 0.35 * (age - 50) + 0.5 * (bmi - 27) + 12 * score[2]
+    slope = _size(made) * made.normal(0, 0.5, count) * (made.random(count) < 0.4)
+    wide = np.where(far, 1.1, 0.45)[code]
+    lab = (5.5 + 3 * far + made.normal(0, 0.4, count))[code] + years[:, 0] * slope[code]
+    drugs = rng.poisson(made.lognormal(0.9, 0.6, count)[code] * np.exp(0.012 * (age - 50)))
+    names, number = [f"D{k:02d}" for k in range(count)], {"kind": "number"}
+    named: dict[str, Any] = {"time": times, "sex": columns.labelled(male * 1, ["F", "M"])}
+    named |= {"diagnosis": columns.labelled(code, names), "smoker": pa.array(smoker)}
+    named |= {"age": age.clip(0, 100).round(), "bmi": bmi.clip(12, 58).round(1)}
+    named |= {"pressure": blood.clip(70, 230).round(), "drugs": np.minimum(drugs, 25)}
+    named["lab"] = (lab + wide * score[3] + 0.04 * (bmi - 27)).clip(3.5, 14.5).round(1)
+    declared: dict[str, Any] = {
+        "sex": {"kind": "category", "values": ["F", "M"], "fixed": True},
+        "diagnosis": {"kind": "category", "values": names},
+        "smoker": {"kind": "boolean"},
+        "age": number | {"bounds": [0, 110]},
+        "bmi": number | {"bounds": [10, 60]},
+        "pressure": number | {"bounds": [60, 240]},
+        "drugs": {"kind": "integer", "low": 0, "high": 25},
+        "lab": number | {"bounds": [3, 15]},
+    }
+    effect = made.normal(0, 0.6, (4, count))[:, code]  # of the diagnosis on all that follows
+    charges, constant, urgency, lacks, region, ward = made.random(6) < 0.5
+    if charges:
+        named["charge"] = 20 * np.exp(effect[0] + 1.05 * score[4] + 0.15 * years[:, 0])
+        declared["charge"] = number | {"bounds": [0, 5000]}
+    if constant:
+        named["shift"], declared["shift"] = np.full(n, 3.0), number | {"bounds": [0, 10]}
+    if urgency:
+        named["urgency"] = np.digitize(effect[1] + score[5], [-1.6, -0.7, 0.4, 1.3]) + 1
+        declared["urgency"] = {"kind": "integer", "low": 1, "high": 5}
+    if lacks:
+        rises = made.uniform(-2.5, 0) + made.normal(0, 1.2) * years[:, 0] + 0.5 * effect[2]
+        warm = (36.8 + 0.4 * effect[1] + 0.4 * score[5]).round(1)
+        named["temperature"] = pa.array(warm, mask=rng.random(n) < columns._logistic(rises))
+        declared["temperature"] = number | {"bounds": [30, 45], "missing": True}
+    if region:
+        near = np.log(made.dirichlet(np.full(5, 2.0))) + years * made.normal(0, 0.3, 5)
+        named["region"] = columns.labelled(
+            columns.drawn(columns._softmax(near), rng), list("ABCDE")
+        )
+        declared["region"] = {"kind": "category", "values": list("ABCDE"), "fixed": True}
+    if ward:
+        first, wards = 1 / np.arange(1.0, 301), [f"W{k:03d}" for k in range(300)]
+        at = rng.choice(300, n, p=first / first.sum())
+        own = (made.integers(0, 300, count)[code] + rng.integers(0, 4, n)) % 300
+        named["ward"] = columns.labelled(np.where(rng.random(n) < 0.3, own, at), wards)
+        declared["ward"] = {"kind": "category", "values": wards}
+    return columns.Example(pa.table(named), declared, (0.0, 3.0))
 
 
 def _drawn(kinds: list[str], n: int, recipe: int, seed: list[int]) -> columns.Example:
@@ -123,7 +206,7 @@ def scored(seed: int, method: str) -> dict[str, Any]:
     from privtraj.measures import pairs, tables
 
     warnings.simplefilter("ignore")
-    table = random_table(seed)
+    table = (random_hospital if seed >= HOSPITALS else random_table)(seed % HOSPITALS)
     others = pt.Snapshots.from_table(
         table.others, **table.declared, bins=columns.slabs_of(table.declared)
     )
@@ -156,7 +239,7 @@ def table(rows: dict[tuple[int, str], dict[str, str]]) -> str:
     for method in dict.fromkeys(method for _, method in rows if method != "ours"):
         for unseen, half in enumerate(("may set something", "**unseen**")):
             both = [s for s, m in rows if m == method and (s, "ours") in rows]
-            both = [s for s in both if (s >= UNSEEN) == unseen]
+            both = [s for s in both if (s % HOSPITALS >= UNSEEN) == unseen]
             cells = []
             for name in columns.ANSWERS if both else ():
                 found = [(rows[s, "ours"].get(name), rows[s, method].get(name)) for s in both]

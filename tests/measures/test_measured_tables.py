@@ -66,9 +66,10 @@ def test_nobody_is_far_from_all_others_where_people_are_few_beside_the_noise():
 def test_a_contrast_that_stands_out_alone_is_kept_and_others_are_not():
     values = np.random.default_rng(0).standard_normal(60)
     values[7] = 8.0
-    kept, _, _ = pairs._kept(values, np.ones(60), np.ones(60))
-    assert kept[7] > 0.8
-    assert np.delete(kept, 7).mean() < 0.1
+    kept, square, _ = pairs._kept(values, np.ones(60), np.ones(60))
+    assert kept[7] > 0.8 * values[7]
+    assert np.abs(np.delete(kept, 7)).mean() < 0.1
+    assert (square >= kept**2).all()  # what is in doubt is a variance
 
 
 def test_a_trend_is_a_contrast_of_its_own():
@@ -118,9 +119,9 @@ def test_bands_tell_the_contrasts_that_they_can_tell_as_groups_do():
     expected = 1000 * np.outer(EVEN.fine.shares, basis.fine.shares)
     inside = pairs.indicator(bands)
     few = pairs.Contrasts.of(
-        (table @ inside)[None], (expected @ inside)[None], 5.0, EVEN.fine, basis.coarse
+        (table @ inside)[None], (expected @ inside)[None], 25.0, EVEN.fine, basis.coarse
     )
-    all_of_them = pairs.Contrasts.of(table[None], expected[None], 5.0, EVEN.fine, basis.fine)
+    all_of_them = pairs.Contrasts.of(table[None], expected[None], 25.0, EVEN.fine, basis.fine)
     assert few.theta[0, 1, 1] == pytest.approx(0.3)
     assert all_of_them.theta[0, 1, 1] == pytest.approx(0.3)
     assert few.variance[0, 1, 1] < all_of_them.variance[0, 1, 1] / 2
@@ -131,10 +132,10 @@ def test_bands_tell_the_contrasts_that_they_can_tell_as_groups_do():
 
 
 def denoised(noisy, expected, noise, rows, columns):
-    """The table, and the log odds of a dependence."""
-    seen = pairs.Contrasts.of(noisy, expected, noise, rows.fine, columns.fine)
-    away, odds = seen.denoised(rows, columns)
-    return expected + expected.sum() * away, odds
+    """The table, and what is in doubt of its contrasts."""
+    seen = pairs.Contrasts.of(noisy, expected, noise**2, rows.fine, columns.fine)
+    found = seen.denoised(rows, columns)
+    return expected + expected.sum() * found.away, found.doubt
 
 
 EVEN = pairs.Basis.of(np.full(10, 0.1), True)
@@ -149,7 +150,8 @@ def test_noise_alone_is_no_dependence(rows):
     found = [denoised(one[None], expected, 7.0, rows, EVEN) for one in noisy]
     left = [np.sqrt(np.mean((one[0] - expected) ** 2)) for one in found]
     assert np.mean(left) < 2.1  # three tenths of the noise
-    assert np.mean([one[1] > 0 for one in found]) < 0.3
+    variance = 7.0**2 / 5000**2 * np.outer(rows.fine.scale, EVEN.fine.scale)
+    assert np.mean([one[1].sum() for one in found]) < variance.sum() / 5  # and hardly in doubt
 
 
 @pytest.mark.parametrize("rows", [EVEN, LEVELS])
@@ -159,7 +161,6 @@ def test_a_strong_dependence_is_kept_nearly_whole(rows):
     truth = expected + 60 * np.outer(np.linspace(-1, 1, 10), np.linspace(-1, 1, 10))
     noisy = truth + 5 * rng.standard_normal((1, 10, 10))
     found = denoised(noisy, expected, 5.0, rows, EVEN)
-    assert found[1] > 10
     assert np.sqrt(np.mean((found[0] - truth) ** 2)) < 0.6 * np.sqrt(np.mean((noisy - truth) ** 2))
 
 
@@ -203,6 +204,7 @@ def test_a_number_by_itself_keeps_a_skewed_middle_an_atom_and_empty_places():
 
 
 MIDDLES = Ends(np.arange(4.0), 0.0, 0.0)
+SIZES = np.array([100.0, 300.0, 200.0, 400.0])
 AXES = Axes((0, 3, 2), (False, False, False), (False, False, True))
 
 
@@ -216,29 +218,29 @@ def products(rng):
     """q of 40 particles in four slabs: a number, a category that changes, a fixed one."""
     number = rng.dirichlet(np.ones(8), (4, 40))
     changing = rng.dirichlet(np.ones(3), (4, 40))
-    fixed = rng.dirichlet(np.ones(2), (1, 40))
+    fixed = rng.dirichlet(np.ones(2), (4, 40))
     return [number, changing, fixed]
 
 
 def test_people_are_as_their_particles_are():
     rng = np.random.default_rng(0)
     q = products(rng)
-    people = drawn(q, CUTS, SHARES, AXES, MIDDLES, 40_000, rng)
+    people, weights = drawn(q, CUTS, SHARES, AXES, MIDDLES, SIZES, 40_000, rng)
     assert people.shape == (4, 40_000, 3)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
     levels = AXES.level_of(people)
     for slab in range(4):
-        changing = np.bincount(levels[slab, :, 1], minlength=3) / 40_000
-        # five standard errors of a share: one false alarm in a million
-        np.testing.assert_allclose(changing, q[1][slab].mean(axis=0), atol=0.0125)
-        cells = np.bincount((people[slab, :, 0] * 8).astype(int), minlength=8) / 40_000
-        np.testing.assert_allclose(cells, q[0][slab].mean(axis=0), atol=0.0125)
+        # weights make a standard error larger: a chance of one in a million or less
+        for column, found in enumerate(((people[slab, :, 0] * 8).astype(int), *levels[slab].T[1:])):
+            shares = np.bincount(found, weights[slab], minlength=q[column].shape[2])
+            np.testing.assert_allclose(shares, q[column][slab].mean(axis=0), atol=0.02)
     np.testing.assert_array_equal(people, AXES.centred(people))
 
 
 def test_fixed_levels_never_change_and_others_as_seldom_as_they_can():
     rng = np.random.default_rng(1)
     q = products(rng)
-    levels = AXES.level_of(drawn(q, CUTS, SHARES, AXES, MIDDLES, 40_000, rng))
+    levels = AXES.level_of(drawn(q, CUTS, SHARES, AXES, MIDDLES, SIZES, 40_000, rng)[0])
     assert (levels[:, :, 2] == levels[0, :, 2]).all()
     changed = np.mean(levels[1:, :, 1] != levels[:-1, :, 1], axis=1)
     least = 0.5 * np.abs(np.diff(q[1], axis=0)).sum(axis=2).mean(axis=1)
@@ -284,19 +286,17 @@ def test_auto_takes_tables_where_there_are_categories(model):
 
 def test_the_certificate_names_the_columns_of_every_table(model):
     said = [one["what"].partition(": ")[2] for one in model.certificate.ledger]
-    alone, over_time, pairs, again = filter(None, said)
+    alone, every_two, *chosen = filter(None, said)
     assert alone == "sex, diagnosis, hb x hb missing, hb missing"
-    assert over_time == "sex, diagnosis, hb, hb missing over time"
-    assert pairs == "every two of sex, diagnosis, hb, hb missing"
-    assert " x " in again
-    assert again.endswith(" over time")
+    assert every_two == "every two of sex, diagnosis, hb, hb missing, and each over time"
+    assert all("diagnosis x hb" in one or "over time" in one for one in chosen)
     model.verify()
 
 
 def test_shares_follow_the_data(model):
     levels = Axes.of(model.columns).level_of(model.particles)
     at = np.clip((0.2 + 0.25 * model.knots), 0, 1)
-    ill = (levels[:, :, 1] == 1).mean(axis=1)
+    ill = ((levels[:, :, 1] == 1) * model.weights).sum(axis=1)
     # noise of a share of 1,000 people in a slab is .02, chance .015: four of them, and smoothing
     np.testing.assert_allclose(ill, at, atol=0.08)
     assert (levels[:, :, 0] == 0).mean() == pytest.approx(0.4, abs=0.04)
@@ -435,13 +435,11 @@ def test_slopes_are_those_of_the_misfit():
         covariances=target(2, 2),
     )
     q = [rng.dirichlet(np.ones(side), (windows, 5)) for side in sides]
-    q[2] = q[2][:1]  # a fixed column
 
     def misfit(q):
         each = (problem.sizes / 5)[:, None, None]
-        full = [np.broadcast_to(one, (windows, *one.shape[1:])) for one in q]
-        grouped = [one @ pairs.indicator(cut.of_cell) for one, cut in zip(full, cuts, strict=True)]
-        shares = [(one * each).sum(axis=1) for one in full]
+        grouped = [one @ pairs.indicator(cut.of_cell) for one, cut in zip(q, cuts, strict=True)]
+        shares = [(one * each).sum(axis=1) for one in q]
         total = sum(t.misfit(one.sum(axis=0)) for t, one in zip(problem.alone, shares, strict=True))
         for t, one in zip(problem.over_time, grouped, strict=True):
             total += t.misfit((one * each).sum(axis=1))
@@ -449,7 +447,7 @@ def test_slopes_are_those_of_the_misfit():
         tables = np.einsum("sma,smb->sab", together * each, together)
         total += problem.pairs.misfit(tables.sum(axis=0))
         total += problem.parts.misfit(np.stack([tables[:2].sum(axis=0), tables[2]]))
-        away = np.stack([full[j] @ at for j, at in problem.places.items()], axis=-1)
+        away = np.stack([q[j] @ at for j, at in problem.places.items()], axis=-1)
         total += problem.covariances.misfit(np.einsum("sma,smb->ab", away * each, away))
         for one, cut in zip(q, cuts, strict=True):
             change = np.diff(one, axis=0)

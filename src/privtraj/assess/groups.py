@@ -31,6 +31,7 @@ from privtraj.assess.common import SURE
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
+from privtraj.measures.pairs import OVER_TIME
 from privtraj.measures.tables import ROUNDS, TABLES, VALUES, WINDOWS, Detail
 
 if TYPE_CHECKING:
@@ -80,35 +81,37 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
     """Of each column, in a fit by tables that tells mu (as 1/z) of so many people in all.
 
     In a round, a table of n cells has noise of variance  sum_m sqrt(m) / (sqrt(n) share mu^2),
-    the sum over the sizes m of all its tables.
+    the sum over the sizes m of all its tables: bands of every two columns, time being one, and then
+    whatever is chosen, at worst all groups and parts of time.
     """
     axes = Axes.of(columns)
     groups, few, parts = Detail.of(mu, len(axes.levels), people)
     bands = np.array([levels or few for levels in axes.levels], float)
     alone = np.repeat(np.where(axes.numbers, VALUES[0], bands), np.where(axes.numbers, 3, 1))
     pairs = np.array([a * b for a, b in combinations(bands, 2)] or [1.0])
-    again = np.concatenate([pairs, parts * pairs])  # all pairs, at worst
-    in_bands = few / (1 - few**-2.0)
+    wide = WINDOWS * OVER_TIME**2  # cells whose root is the budget of one over time
+    first, chosen = (np.concatenate([one, pairs]) for one in (wide * bands, parts * pairs))
+    in_bands, later = few / (1 - few**-2.0), sum(ROUNDS[2:])
 
-    def variance(turn: int, cells: float, sizes: Floats) -> float:
-        return float(np.sqrt(sizes / cells).sum()) / (ROUNDS[turn] * mu**2)
+    def variance(share: float, cells: float, sizes: Floats) -> float:
+        return float(np.sqrt(sizes / cells).sum()) / (share * mu**2)
 
     made = {}
     for column in columns:
         if column.of:
             continue
         if not isinstance(column, Category):
-            over_time = WINDOWS * in_bands * variance(1, WINDOWS * few, WINDOWS * bands)
-            mean = 1 / (1 / (VALUES[0] * variance(0, VALUES[0], alone)) + 1 / over_time)
+            over_time = WINDOWS * in_bands * variance(ROUNDS[1], wide * few, first)
+            mean = 1 / (1 / (VALUES[0] * variance(ROUNDS[0], VALUES[0], alone)) + 1 / over_time)
             made[column.name] = GroupNoise(0.0, math.sqrt(mean))
             continue
         n, cells = float(column.levels), float(column.levels * few)
-        over_time = WINDOWS * variance(1, WINDOWS * n, WINDOWS * bands)
-        count = 1 / (1 / variance(0, n, alone) + 1 / over_time)
+        over_time = WINDOWS * variance(ROUNDS[1], wide * n, first)
+        count = 1 / (1 / variance(ROUNDS[0], n, alone) + 1 / over_time)
         mean = 1 / (
-            1 / (in_bands * variance(2, cells, pairs))
-            + 1 / (groups * variance(3, cells, again))
-            + 1 / (in_bands * parts * variance(3, parts * cells, again))
+            1 / (in_bands * variance(ROUNDS[1], cells, first))
+            + 1 / (groups * variance(later, cells, chosen))
+            + 1 / (in_bands * parts * variance(later, parts * cells, chosen))
         )
         made[column.name] = GroupNoise(math.sqrt(count), math.sqrt(mean), bool(axes.numbers.any()))
     return made

@@ -30,7 +30,7 @@ Counts of a number by itself are halved again and again (`smoothed`), by the sam
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -47,14 +47,24 @@ MANY = np.array([1.0, 0.3, 0.1, 0.03])
 """Of the contrasts of an order, that are not 0: 1 alone loses 7 % in means."""
 REST = 0.2
 """Prior of no dependence; .02 and .5 are as good to 1 %."""
+CHANGES = 0.1
+"""Share of a squared contrast that changes with each polynomial of time, where that was not seen:
+.3 loses 5 % in answers."""
+OVER_TIME = 3.0
+"""What is told first of a column over time, against pairs: 1 loses 8 % in shares."""
+RAKINGS, DESIGN_STEPS = 10, 40
+LEAST_PART = 0.1
+"""Tables with less than this share of the mean budget are not asked."""
 SHAPES = 64, 14, 10
 """Places of the middle of a number that are tried, and widths of normal and log-normal ones."""
 
+BANDS, GROUPS, PARTS = "bands", "groups", "parts"
+"""What a table of two columns counts: bands, groups, or bands in P parts of time."""
 Pair = tuple[int, int]
-Noisy = tuple[Floats, float]
-"""A noisy table, and the standard deviation of a cell."""
-Ask = Callable[[Sequence[Pair]], tuple[list[Noisy], list[Noisy]]]
-"""Tables of groups (A_i, A_j) for pairs, and of bands (P, B_i, B_j) in P parts of time."""
+Key = tuple[int, int, str]
+Noisy = dict[Key, tuple[Floats, float]]
+"""Noisy tables (1, B_i, B_j), (1, A_i, A_j) or (P, B_i, B_j), and the variance of a cell. Time is
+the last column; each of its windows is a group and a band."""
 
 
 # How a column is cut ------------------------------------------------------------------------------
@@ -203,8 +213,8 @@ def smoothed(counts: Sequence[Floats], people: float, deviation: float) -> Float
         tried = [
             (p, _kept(apart - p, variance, (masses + 1) ** 2)) for p in (line, 0 * line, alike)
         ]
-        usual, (share, _, _) = max(tried, key=lambda one: one[1][1])
-        made = np.clip(usual + share * (apart - usual), -masses, masses)
+        usual, (away, *_) = max(tried, key=lambda one: one[1][2])
+        made = np.clip(usual + away, -masses, masses)
         chance = [np.exp(-((apart - end) ** 2) / (2 * variance)) / 4 for end in (-masses, masses)]
         either = np.sqrt(2 * np.pi * variance) / (2 * masses + 1) / 2
         total = chance[0] + chance[1] + either + 1e-300
@@ -294,15 +304,15 @@ class Contrasts(NamedTuple):
 
     @classmethod
     def of(
-        cls, table: Floats, expected: Floats, noise: float, rows: Functions, columns: Functions
+        cls, table: Floats, expected: Floats, variance: float, rows: Functions, columns: Functions
     ) -> Contrasts:
-        """Of (P, n, k) people beyond those that were expected."""
+        """Of (P, n, k) people beyond those that were expected.  variance: of a cell."""
         people = np.maximum(expected.sum(axis=(1, 2)), 1.0)[:, None, None]
         rest = table - expected
         rest = rest - rows.shares[:, None] * rest.sum(axis=1, keepdims=True)
         rest = rest - columns.shares * rest.sum(axis=2, keepdims=True)
         theta = rows.values.T @ rest @ columns.values / people
-        return cls(theta, (noise / people) ** 2 * np.outer(rows.scale, columns.scale))
+        return cls(theta, variance / people**2 * np.outer(rows.scale, columns.scale))
 
     def and_also(self, other: Contrasts) -> Contrasts:
         """What both say, by their variance."""
@@ -319,27 +329,44 @@ class Contrasts(NamedTuple):
         variance = np.where(seen.all(axis=0), variance, np.inf)
         return [Contrasts(*one) for one in zip(theta[1:, None], variance[1:, None], strict=True)]
 
-    def denoised(self, rows: Basis, columns: Basis) -> tuple[Floats, float]:
-        """What of N people in groups, (P, A, B) / N, is away from what was expected, as far as it
-        stands out from noise, and the log odds that there is anything."""
+    def denoised(self, rows: Basis, columns: Basis) -> Denoised:
+        """As far as they stand out from noise; those of one order together."""
         order = np.maximum(rows.order[:, None], columns.order)
         order = np.where(np.minimum(rows.order[:, None], columns.order) < 0, -1, order)
         level = np.outer(*(np.where(one.order, 1.0, one.fine.shares) for one in (rows, columns)))
         level = np.broadcast_to(level, self.theta.shape)
-        kept, evidence = np.zeros_like(self.theta), 0.0
+        kept, square, last = np.zeros_like(self.theta), np.zeros_like(self.theta), 0.0
         for k in range(int(order.max()) + 1):
-            mine = (order == k) & np.isfinite(self.variance)
-            if mine.any():
-                values, variance = self.theta[mine], self.variance[mine]
-                share, likelihood, rest_alone = _kept(values, variance, level[mine])
-                kept[mine] = share * values
-                evidence += likelihood - rest_alone
+            mine = np.broadcast_to(order == k, kept.shape)
+            seen = mine & np.isfinite(self.variance)
+            if seen.any():
+                found = _kept(self.theta[seen], self.variance[seen], level[seen])
+                kept[seen], square[seen] = found[:2]
+                last = float(square[seen].mean())
+            square[mine & ~seen] = last
         away = rows.fine.values @ kept @ columns.fine.values.T
-        return away * np.outer(rows.fine.shares, columns.fine.shares), evidence
+        return Denoised(away * np.outer(rows.fine.shares, columns.fine.shares), kept, square)
 
 
-def _kept(values: Floats, variance: Floats, level: Floats) -> tuple[Floats, float, float]:
-    """What share (n,) of values with this noise is kept, the log likelihood, and that of rest."""
+class Denoised(NamedTuple):
+    """away: people in groups, (P, A, B) / N, beyond what was expected.  kept: theta.
+
+    square: mean of theta^2; of those that no table tells, as large as the last that are told.
+    """
+
+    away: Floats
+    kept: Floats
+    square: Floats
+
+    @property
+    def doubt(self) -> Floats:
+        """Variance of theta."""
+        return np.maximum(self.square - self.kept**2, 0.0)
+
+
+def _kept(values: Floats, variance: Floats, level: Floats) -> tuple[Floats, Floats, float]:
+    """Means of theta and of theta^2, of contrasts (n,) that are seen with this noise, and the log
+    likelihood."""
     spreads = np.concatenate(
         [SIZES[:, None] * np.median(variance / w) * w for w in (np.ones_like(level), level)]
     )
@@ -353,82 +380,195 @@ def _kept(values: Floats, variance: Floats, level: Floats) -> tuple[Floats, floa
     top = max(float(logs.max()), alone)
     chances = np.exp(logs - top)
     whole = float(chances.sum()) + REST * math.exp(alone - top)
-    share = np.einsum("mk,mkn,kn->n", chances / whole, np.exp(some - mixed), spreads / total)
-    return share, top + math.log(whole), alone
+    there = np.einsum("mk,mkn->kn", chances / whole, np.exp(some - mixed))  # chances of sizes
+    share = spreads / total
+    mean = values * share
+    square = (there * (mean**2 + share * variance)).sum(axis=0)
+    return (there * mean).sum(axis=0), square, top + math.log(whole)
 
 
-class Pairs(NamedTuple):
-    """always: (C, C) people of all times.  parts: (P, C, C) of each part of time.
+# All tables together ------------------------------------------------------------------------------
 
-    Tables stand as blocks of one matrix, C groups of all columns in a row, above its diagonal.
-    precision: of both, 1 / variance of a cell, 0 where nothing was measured.
+
+class Explained(NamedTuple):
+    """What noisy tables say of N people in d columns and S windows.
+
+    known: each column by itself.  sizes: (S,) people, with this standard deviation.
+    over_time: (S, A_j) people in groups.  always: (C, C) people of all times.  parts: (P, C, C) of
+    each part of time. Tables stand as blocks of one matrix, C groups of all columns in a row, above
+    its diagonal.
+    precision: 1 / variance of a cell: (d,) of over_time, (C, C) of always, (P, C, C) of parts, 0
+    where nothing was measured.
+    bases: of the columns, and of time.  when: of the parts of time.
+    doubts: of every two columns, time being the last, the variance of each contrast: at all times
+    (A, B), then of the polynomials of time (P - 1, A, B).
     """
 
+    known: list[Known]
+    sizes: Floats
+    sizes_noise: float
+    over_time: list[Floats]
     always: Floats
     parts: Floats
-    precision: tuple[Floats, Floats]
+    precision: tuple[Floats, Floats, Floats]
+    bases: list[Basis]
+    when: Functions
+    doubts: dict[Pair, list[Floats]]
 
 
-def measured_pairs(
-    by_part: list[Floats], cuts: list[Cut], tables: dict[Pair, Noisy], again: Ask
-) -> Pairs:
-    """All pairs, of which there are tables of bands, and those that depend on each other again.
-
-    by_part: (P, A_j) people of the groups of each column in P parts of time.
-    """
-    blocks = _blocks([one.shape[1] for one in by_part])
-    parts, width = len(by_part[0]), blocks[-1].stop
-    always, some = (width, width), (parts, width, width)
-    found = Pairs(np.zeros(always), np.zeros(some), (np.zeros(always), np.zeros(some)))
-    sizes = np.maximum(by_part[0].sum(axis=1), 1e-12)[:, None, None]
-    people = max(float(sizes.sum()), 1.0)
-    when = Basis.of(sizes[:, 0, 0] / people, True).fine
+def explained(tables: Noisy, known: list[Known], cuts: list[Cut], part: Ints) -> Explained:
+    """All tables together. cuts: of the columns, and of time.  part: (S,) of each window."""
+    time, known = len(cuts) - 1, list(known)
+    sums, weights = [], []
+    for (*pair, kind), (counts, variance) in tables.items():  # what they say of single columns
+        total, noise = counts.sum(axis=0), len(counts) * variance
+        for axis, column in enumerate(pair):
+            margin, spread = total.sum(axis=1 - axis), total.shape[1 - axis] * noise
+            if column == time:
+                sums.append(margin)
+                weights.append(1 / spread)
+            else:
+                of = cuts[column].groups if kind == GROUPS else cuts[column].bands
+                known[column] = known[column].updated(of, margin, spread)
+    sizes: Floats = np.maximum(np.average(sums, axis=0, weights=weights), 1.0)
+    people = float(sizes.sum())
+    shares = [
+        np.bincount(cut.groups, one.shares).astype(np.float64)
+        for cut, one in zip(cuts, known, strict=False)
+    ]
+    bases = [
+        Basis.of(one, cut.near, cut.of_group)
+        for cut, one in zip(cuts, [*shares, sizes / people], strict=True)
+    ]
     bands = [indicator(cut.of_group) for cut in cuts]
-    bases = []
-    for one, cut in zip(by_part, cuts, strict=True):
-        shares = one.sum(axis=0) / max(float(one.sum()), 1e-12)
-        bases.append(Basis.of(shares, cut.near, cut.of_group))
 
-    def contrasts(pair: Pair, noisy: Noisy, expected: Floats, fine: bool) -> Contrasts:
-        i, j = pair
-        one, other = ((b.fine if fine else b.coarse) for b in (bases[i], bases[j]))
-        if not fine:
-            expected = bands[i].T @ expected @ bands[j]
-        counts = noisy[0].reshape(-1, *expected.shape[-2:])
-        return Contrasts.of(counts, np.broadcast_to(expected, counts.shape), noisy[1], one, other)
+    def contrasts(pair: Pair, expected: Floats, rows: Basis, columns: Basis) -> Contrasts:
+        """By all tables of a pair, each by its noise."""
+        made: list[Contrasts] = []
+        coarse = bands[pair[0]].T @ expected @ bands[pair[1]]
+        for kind in (BANDS, GROUPS, PARTS):
+            if (*pair, kind) in tables:
+                counts, variance = tables[*pair, kind]
+                here, *of = (coarse, rows.coarse, columns.coarse)
+                if kind == GROUPS:
+                    here, *of = (expected, rows.fine, columns.fine)
+                total = counts.sum(axis=0)[None], here[None], len(counts) * variance
+                one = Contrasts.of(*total, *of)
+                made = [made[0].and_also(one) if made else one]
+        return made[0]
 
-    def keep(pair: Pair, seen: Contrasts) -> tuple[Floats, float]:
-        i, j = pair
-        (away,), odds = seen.denoised(bases[i], bases[j])
-        found.always[blocks[i], blocks[j]] = _independent(by_part, i, j) + people * away
-        found.precision[0][blocks[i], blocks[j]] = _of_a_cell(seen, bases[i], bases[j]) / people**2
-        return away, odds
-
-    seen, odds = {}, {}
-    for (i, j), noisy in tables.items():
-        seen[i, j] = contrasts((i, j), noisy, _independent(by_part, i, j), False)
-        odds[i, j] = keep((i, j), seen[i, j])[1]
-    chosen = [pair for pair in tables if odds[pair] > 0] or list(tables)
-    finer, later = again(chosen) if chosen else ([], [])
-    for (i, j), whole, (counts, noise) in zip(chosen, finer, later, strict=True):
-        expected = _independent(by_part, i, j)
-        both = seen[i, j].and_also(contrasts((i, j), whole, expected, True))
-        total = counts.sum(axis=0), math.sqrt(parts) * noise
-        away, _ = keep((i, j), both.and_also(contrasts((i, j), total, expected, False)))
-        same = by_part[i][:, :, None] * by_part[j][:, None, :] / sizes + away * sizes
-        moves = contrasts((i, j), (counts, noise), same, False)
+    doubts: dict[Pair, list[Floats]] = {}
+    over_time, by_part, precise = [], [], []
+    for j, share in enumerate(shares):
+        table = np.outer(share, sizes)
+        for basis in (bases[time], Basis.of(sizes / people, False)):
+            # what changes evenly, then what one window has alone
+            seen = contrasts((j, time), table, bases[j], basis)
+            found = seen.denoised(bases[j], basis)
+            table = table + people * found.away[0]
+            doubts.setdefault((j, time), [found.doubt[0]])
+        over_time.append(table.T)
+        precise.append(float(_of_a_cell(seen, bases[j], basis).max()) / people**2)
+        inside = np.maximum(table, 1e-3 * np.outer(table.sum(axis=1), sizes / people))
+        inside *= (share * people / np.maximum(inside.sum(axis=1), 1e-9))[:, None]
+        by_part.append(np.transpose(inside @ indicator(part)))
+    held = np.maximum(np.bincount(part, sizes), 1e-12)[:, None, None]
+    when = Basis.of(held[:, 0, 0] / people, True).fine
+    blocks = _blocks([len(one) for one in shares])
+    width = blocks[-1].stop
+    always, always_precision = np.zeros((2, width, width))
+    parts, parts_precision = np.zeros((2, len(held), width, width))
+    for i, j in combinations(range(time), 2):
+        at, (rows, columns) = (blocks[i], blocks[j]), (bases[i], bases[j])
+        expected = by_part[i].T @ (by_part[j] / np.maximum(by_part[i].sum(axis=1), 1e-12)[:, None])
+        seen = contrasts((i, j), expected, rows, columns)
+        found = seen.denoised(rows, columns)
+        always[at] = expected + people * found.away[0]
+        always_precision[at] = _of_a_cell(seen, rows, columns) / people**2
+        doubts[i, j] = [found.doubt[0]]
+        if (i, j, PARTS) not in tables:
+            doubts[i, j] += [CHANGES * found.square[0]] * (len(held) - 1)
+            continue
+        counts, variance = tables[i, j, PARTS]
+        same = _raked(always[at] / people, by_part[i], by_part[j])
+        expected = bands[i].T @ same @ bands[j]
+        moves = Contrasts.of(counts, expected, variance, rows.coarse, columns.coarse)
         for k, trend in enumerate(moves.over_time(when), 1):
-            (away,), _ = trend.denoised(bases[i], bases[j])
-            same = same + sizes * when.values[:, k, None, None] * away
-        found.parts[:, blocks[i], blocks[j]] = same
-        precision = _of_a_cell(moves, bases[i], bases[j]) / people**2
-        found.precision[1][:, blocks[i], blocks[j]] = precision * (people / sizes) ** 2
-    return found
+            found = trend.denoised(rows, columns)
+            same = same + held * when.values[:, k, None, None] * found.away
+            doubts[i, j].append(found.doubt[0])
+        parts[:, *at] = same
+        parts_precision[:, *at] = _of_a_cell(moves, rows, columns) / held**2
+    precision = np.array(precise), always_precision, parts_precision
+    noise = float(np.sum(weights)) ** -0.5
+    return Explained(known, sizes, noise, over_time, always, parts, precision, bases, when, doubts)
 
 
-def _of_a_cell(seen: Contrasts, rows: Basis, columns: Basis) -> float:
-    """The precision of cells, as shares, with which the best known contrast has its variance."""
-    return float((np.outer(rows.fine.scale, columns.fine.scale) / seen.variance).max())
+def every_two(cuts: list[Cut]) -> dict[Key, float]:
+    """Bands of every two columns, and of each over time, with budgets in proportion to the root of
+    their cells (the least variance, summed over the cells of all tables), over time OVER_TIME times
+    that."""
+    sides, time = [count(cut.bands) for cut in cuts], len(cuts) - 1
+    return {
+        (i, j, BANDS): math.sqrt(sides[i] * sides[j]) * (OVER_TIME if j == time else 1.0)
+        for i, j in combinations(range(len(cuts)), 2)
+    }
+
+
+def most_telling(found: Explained, budget: float) -> dict[Key, float]:
+    """Budgets, as 1 / variance of a cell, of the tables that leave the least in doubt, which is
+
+        sum of  V / (1 + V sum_t b_t g_t)  over all contrasts of all pairs,
+
+    V being what is in doubt of one now, b_t the budget of a table and g_t = N^2 / (scale of noise)
+    where table t tells it. Budgets are multiplied with the root of the slope, as designs are made
+    optimal (Silvey, Titterington and Torsney 1978).
+    """
+    people, time = float(found.sizes.sum()), len(found.known)
+    doubts: dict[Pair, Floats] = {}
+    gains: dict[Key, Floats] = {}
+    for pair, doubt in found.doubts.items():
+        rows, columns = (found.bases[j] for j in pair)
+        doubts[pair] = variance = np.stack(doubt).reshape(len(doubt), -1)
+        kinds = {BANDS: np.outer(rows.coarse.scale, columns.coarse.scale)}
+        if rows.coarse is not rows.fine or columns.coarse is not columns.fine:
+            kinds[GROUPS] = np.outer(rows.fine.scale, columns.fine.scale)
+        for kind, scale in kinds.items():
+            gains[*pair, kind] = np.zeros_like(variance)
+            gains[*pair, kind][0] = people**2 / scale.ravel()
+        if pair[1] < time and len(variance) > 1:
+            gains[*pair, PARTS] = gains[*pair, BANDS][0] / found.when.scale[:, None]
+    budgets = dict.fromkeys(gains, 1.0)
+    for _ in range(DESIGN_STEPS):
+        unit = budget / sum(budgets.values())
+        told = {pair: np.zeros_like(v) for pair, v in doubts.items()}
+        for (i, j, kind), b in budgets.items():
+            told[i, j] += b * unit * gains[i, j, kind]
+        left = {pair: v / (1 + v * told[pair]) for pair, v in doubts.items()}
+        budgets = {
+            (i, j, kind): b * unit * math.sqrt(float((left[i, j] ** 2 * gains[i, j, kind]).sum()))
+            for (i, j, kind), b in budgets.items()
+        }
+    least = LEAST_PART * sum(budgets.values()) / len(budgets)
+    return {key: b for key, b in budgets.items() if b >= least}
+
+
+def _raked(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """(P, A, B) with rows (P, A) and columns (P, B) in all, and the odds ratios of a table (A, B):
+    what a group is like stays as it is where more or fewer people are in it."""
+    least = np.maximum(1e-3 * np.outer(table.sum(axis=1), table.sum(axis=0)), 1e-12)
+    made = np.repeat(np.maximum(table, least)[None], len(rows), axis=0)
+    for _ in range(RAKINGS):  # a group may be empty
+        made *= (rows / np.maximum(made.sum(axis=2), 1e-12))[:, :, None]
+        made *= (columns / np.maximum(made.sum(axis=1), 1e-12))[:, None]
+    return made
+
+
+def _of_a_cell(seen: Contrasts, rows: Basis, columns: Basis) -> Floats:
+    """(P, 1, 1) precision of cells, as shares, with which the best known contrast has its
+    variance."""
+    scale = np.outer(rows.fine.scale, columns.fine.scale)
+    return (scale / seen.variance).max(axis=(1, 2), keepdims=True)
 
 
 def places_of(shares: Floats, of: Ints) -> Floats:
@@ -439,7 +579,7 @@ def places_of(shares: Floats, of: Ints) -> Floats:
 
 
 def covariances(
-    found: Pairs, cuts: list[Cut], shares: list[Floats], numbers: Sequence[int]
+    found: Explained, cuts: list[Cut], shares: list[Floats], numbers: Sequence[int]
 ) -> tuple[Floats, Floats]:
     """(p, p) covariances of the numbers, as shares of the cube, and their precision, 0 below the
     diagonal and on it.
@@ -462,26 +602,19 @@ def covariances(
         people, (here, one), (there, other) = max(table.sum(), 1.0), means[a], means[b]
         whole = people * one * other
         made[a, b] = here @ table @ there / whole
-        noise = (here @ here) * (there @ there) / found.precision[0][blocks[i], blocks[j]].max()
+        noise = (here @ here) * (there @ there) / found.precision[1][blocks[i], blocks[j]].max()
         if len(here) > 1 and len(there) > 1:  # what is constant goes with nothing
             precision[a, b] = whole**2 / noise
     return made, precision
 
 
-def noise_of(found: Pairs) -> float:
+def noise_of(found: Explained) -> float:
     """Largest summed variance of a table; N people by chance have about N."""
-    measured = found.precision[0] > 0
-    least = found.precision[0].min(where=measured, initial=np.inf)
+    measured = found.precision[1] > 0
+    least = found.precision[1].min(where=measured, initial=np.inf)
     return float(np.count_nonzero(measured, axis=1).max() / least)
 
 
 def _blocks(widths: list[int]) -> list[slice]:
     ends = np.cumsum(widths)
     return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
-
-
-def _independent(by_part: list[Floats], i: int, j: int) -> Floats:
-    """(A_i, A_j) people, if the columns were independent at all times."""
-    people = np.maximum(by_part[i].sum(axis=1), 1e-12)
-    table: Floats = by_part[i].T @ (by_part[j] / people[:, None])
-    return table

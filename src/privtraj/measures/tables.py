@@ -1,23 +1,26 @@
 """A fit by tables: noisy tables of one and two columns, and particles that explain them.
 
-    alone       each column, all times together, a number finely and coarsely: cells, groups of
-                cells and bands of groups follow from it (`pairs.Cut`)
-    over time   bands of each column in every window of time
-    pairs       bands of every two columns, all times together
-    again       the pairs that turned out to depend on each other: groups, and bands in parts of
-                time
+    alone     each column, all times together, a number finely and coarsely: cells, groups of cells
+              and bands of groups follow from it (`pairs.Cut`)
+    pairs     bands of every two columns, of which time is one: its bands are windows
+    chosen    three times the tables that leave the least in doubt for their price, by all tables
+              so far (`pairs.most_telling`): groups, bands, or bands in parts of time
 
-Every round is one release of several tables, and the rounds share what the main release may tell.
-Which pairs are measured again is decided by released tables alone: the choice costs nothing. Time
-is a column like others, so a person of any time tells about every pair, and particles carry what is
-known from window to window (`products`).
+Every round is one release of several tables. Cells and groups are functions of released numbers, so
+a record is in one cell of each table: whoever comes or goes moves round k, whatever its tables and
+their weights, by at most 1 / z_k of its noise in L2 norm (`guard.Tables`). Which they are is
+decided by the answers of earlier rounds alone. Gaussian mechanisms that are chosen one after the
+other tell together mu, with  mu^2 = sum 1 / z_k^2  (Dong, Roth and Su 2022), and this sum was set
+and charged before the first of them: the choice costs nothing.
+
+A person of any time tells about every pair, and particles carry what is known from window to window
+(`products`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -57,11 +60,9 @@ from privtraj.privacy.ledger import BudgetPlan, Planned, calibrate_gaussian
 from privtraj.recipe import Recipe
 
 TABLES = "marginal tables"
-ROUNDS = (0.15, 0.25, 0.3, 0.3)
-"""Shares of what is paid, as squared 1/z: each column by itself, each over time, all pairs, and the
-pairs that depend on each other in parts of time. The optimum is flat: .1 more or less for any of
-them changes answers (`benchmarks/columns.py`) by 2 %. Of a round, a table of n cells has a share in
-proportion to sqrt(n): the least variance, summed over the cells of all tables."""
+ROUNDS = (0.15, 0.4, 0.15, 0.15, 0.15)
+"""Shares of what is paid, as squared 1/z: each column by itself, every two, and three times what is
+chosen. With (.15, .25, .3, .3) for fixed rounds answers had 5 % larger errors (geometric mean)."""
 VALUES = (16, 64, 1024)
 """Of a number that are counted: the finer show where most people of a skewed one are, the coarser
 how many are in each half, which sums of the finer would hide in their noise. 16 and 1,024 alone,
@@ -102,7 +103,7 @@ class Detail(NamedTuple):
     @classmethod
     def of(cls, mu: float, columns: int, people: float) -> Detail:
         """Of so many columns, and people, where mu (as 1/z) is told of them."""
-        noise = deviation(mu, 2, max(math.comb(columns, 2), 1))
+        noise = deviation(mu, 1, max(math.comb(columns, 2), 1))
         groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
         return cls(groups, min(max(groups // 2, 4), groups), max(groups // 4, 3))
 
@@ -154,44 +155,48 @@ class Tables(Measure):
         done(1, len(ROUNDS) + 1)
         detail = Detail.of(mu, len(known), float(known[0].people.sum()))
         cuts = _cuts(asked, axes, known, detail)
-        sizes, moving, noise, known = _over_time(asked, axes, cuts, known, windows)
-        done(2, len(ROUNDS) + 1)
         part = np.arange(windows.count) * min(detail.parts, windows.count) // windows.count
-        found, known = _pairs(asked, cuts, known, windows, moving, part)
-        done(len(ROUNDS), len(ROUNDS) + 1)
-        people, shares = float(sizes.sum()), [one.shares for one in known]
+        asked = asked._replace(cuts=cuts, windows=windows, part=part)
+        tables = asked.more({}, 1, pairs.every_two(cuts))
+        for turn in range(2, len(ROUNDS)):
+            done(turn, len(ROUNDS) + 1)
+            found = pairs.explained(tables, known, cuts, part)
+            tables = asked.more(tables, turn, pairs.most_telling(found, mu**2 * ROUNDS[turn]))
+        found = pairs.explained(tables, known, cuts, part)
+        sizes, people = found.sizes, float(found.sizes.sum())
+        shares = [one.shares for one in found.known]
         numbers = np.flatnonzero(axes.numbers).tolist()
         alone, places = [], {}
-        for j, (one, cut) in enumerate(zip(known, cuts, strict=True)):
+        for j, (one, cut) in enumerate(zip(found.known, cuts, strict=False)):
             held: Floats = np.bincount(cut.cells, one.shares).astype(np.float64)
             alone.append(Target.of(held * people, 1 / np.bincount(cut.cells, one.variance), people))
             if j in numbers:
                 at = pairs.places_of(one.shares, cut.cells)
                 places[j] = (at - at @ held).astype(np.float32)
+        of_windows, of_pairs, of_parts = found.precision
         problem = Problem(
             (sizes / people).astype(np.float32),
             people,
-            cuts,
+            cuts[:-1],
             alone,
             [
-                Target.of(table, np.full(table.shape, deviation**-2), people)
-                for table, deviation in zip(moving, noise, strict=True)
+                Target.of(table, np.full(table.shape, precision), people)
+                for table, precision in zip(found.over_time, of_windows, strict=True)
             ],
-            Target.of(found.always, found.precision[0], people),
-            Target.of(found.parts, found.precision[1], people),
+            Target.of(found.always, of_pairs, people),
+            Target.of(found.parts, of_parts, people),
             part,
             places,
-            Target.of(*pairs.covariances(found, cuts, shares, numbers), 1.0),
+            Target.of(*pairs.covariances(found, cuts[:-1], shares, numbers), 1.0),
         )
-        products = fitted(problem, axes, rng)
-        particles = drawn(products, cuts, shares, axes, ends, recipe.particles or PEOPLE, rng)
+        products = fitted(problem, rng)
+        count = recipe.particles or PEOPLE
+        particles, weights = drawn(products, cuts[:-1], shares, axes, ends, sizes, count, rng)
         done(len(ROUNDS) + 1, len(ROUNDS) + 1)
         width = np.full(len(particles), 1 / (VALUES[-1] * math.sqrt(12)))
-        sums = [pairs.count(cut.groups) * s**2 for cut, s in zip(cuts, noise, strict=True)]
-        told = {"people_noise": sum(1 / one for one in sums) ** -0.5}
-        weights = np.full(particles.shape[:2], 1 / particles.shape[1])
+        said = {"people_noise": found.sizes_noise}
         return Fit(
-            Marginals(particles, weights, width / 2, width, told),
+            Marginals(particles, weights, width / 2, width, said),
             ends.knots,
             windows,
             sizes,
@@ -232,14 +237,13 @@ def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
     ]
     asking = [((j, flag[j]) if j in flag else (j,), _ALWAYS) for j, _ in wanted]
     sides = [axes.sides(side) for _, side in wanted]
-    cells = [axes.levels[j] or VALUES[0] for j, _ in wanted]
+    budgets = [math.sqrt(axes.levels[j] or VALUES[0]) for j, _ in wanted]
     counts: list[list[Floats]] = [[] for _ in axes.levels]
     noise = np.ones(len(counts))  # of a cell of each column
-    for (j, side), (table, deviation) in zip(
-        wanted, asked.tables(0, asking, sides, cells), strict=True
-    ):
+    answers = asked.tables(0, asking, sides, budgets)
+    for (j, side), (table, of_a_cell) in zip(wanted, answers, strict=True):
         counts[j].append(table.reshape(side, -1))
-        noise[j] = deviation
+        noise[j] = math.sqrt(of_a_cell)
     fewest = [one[0] for one in counts]
     weights = 1 / (np.array([one.size for one in fewest]) * noise**2)  # as sums of so many
     people = max(float(weights @ [one.sum() for one in fewest] / weights.sum()), 1.0)
@@ -262,7 +266,7 @@ def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
 def _cuts(asked: _Asked, axes: Axes, known: list[pairs.Known], detail: Detail) -> list[pairs.Cut]:
     """At most so many groups of a number that cells of two stand out from noise; of a category,
     the levels that a table of it shows at all."""
-    least = deviation(asked.mu, 2, max(math.comb(len(known), 2), 1)) / known[0].people.sum()
+    least = deviation(asked.mu, 1, max(math.comb(len(known), 2), 1)) / known[0].people.sum()
     may_lack = {number for number, _ in axes.flags}
     made = []
     for j, (one, levels, ordered) in enumerate(zip(known, axes.levels, axes.ordered, strict=True)):
@@ -271,90 +275,36 @@ def _cuts(asked: _Asked, axes: Axes, known: list[pairs.Known], detail: Detail) -
         else:
             lacks = VALUES[-1] // 2 if j in may_lack else None
             made.append(pairs.cut_number(one.shares, detail.groups, detail.bands, lacks))
-    return made
-
-
-def _over_time(
-    asked: _Asked,
-    axes: Axes,
-    cuts: list[pairs.Cut],
-    known: list[pairs.Known],
-    windows: Resolution,
-) -> tuple[Floats, list[Floats], list[float], list[pairs.Known]]:
-    """People (S,) in the windows, those of the groups of every column (S, A_j), their noise, and
-    what is known of columns then."""
-    bands = [cut.bands for cut in cuts]
-    answers = asked.grouped(1, [((j,), windows, bands) for j in range(len(cuts))])
-    weights = np.array([1 / (table.shape[1] * s**2) for table, s in answers])
-    sums = [table.sum(axis=1) for table, _ in answers]
-    sizes: Floats = np.maximum(np.average(sums, axis=0, weights=weights), 1.0)
-    when, made, deviations, better = pairs.Basis.of(sizes / sizes.sum(), True), [], [], []
-    for j, (one, cut, (table, s)) in enumerate(zip(known, cuts, answers, strict=True)):
-        one = one.updated(cut.bands, table.sum(axis=0), windows.count * s**2)
-        shares: Floats = np.bincount(cut.groups, one.shares).astype(np.float64)
-        still = np.outer(sizes, shares)
-        if not axes.fixed[j]:
-            what = pairs.Basis.of(shares, cut.near, cut.of_group)
-            expected = still @ pairs.indicator(cut.of_group)
-            seen = pairs.Contrasts.of(table[None], expected[None], s, when.fine, what.coarse)
-            still = still + sizes.sum() * seen.denoised(when, what)[0][0]
-        made.append(still)
-        better.append(one)
-        deviations.append(s * math.sqrt(table.shape[1] / len(shares)))
-    return sizes, made, deviations, better
-
-
-def _pairs(
-    asked: _Asked,
-    cuts: list[pairs.Cut],
-    known: list[pairs.Known],
-    windows: Slabs,
-    moving: list[Floats],
-    part: Ints,
-) -> tuple[pairs.Pairs, list[pairs.Known]]:
-    """Tables of two columns, and what is known of single columns then. part: (S,) of a window."""
-    parts = Slabs(windows.edges, part[windows.slab_of_piece])
-    every = list(combinations(range(len(cuts)), 2))
-    bands, groups = ([getattr(cut, name) for cut in cuts] for name in ("bands", "groups"))
-    answers = asked.grouped(2, [(pair, _ALWAYS, bands) for pair in every]) if every else []
-    first, better = dict(zip(every, answers, strict=True)), list(known)
-    for pair, (table, s) in first.items():  # which say something of single columns too
-        square = table.reshape(pairs.count(bands[pair[0]]), -1)
-        for axis, j in enumerate(pair):
-            variance = square.shape[1 - axis] * s**2
-            better[j] = better[j].updated(bands[j], square.sum(axis=1 - axis), variance)
-    by_part = []
-    for one, cut, table in zip(better, cuts, moving, strict=True):
-        shares = np.bincount(cut.groups, one.shares)
-        rows = np.maximum(table, 1e-3 * np.outer(table.sum(axis=1), shares))
-        rows = rows * (shares * table.sum() / np.maximum(rows.sum(axis=0), 1e-9))
-        by_part.append(pairs.indicator(part).T @ rows)
-
-    def again(chosen: Sequence[pairs.Pair]) -> tuple[list[pairs.Noisy], list[pairs.Noisy]]:
-        wanted = [(pair, _ALWAYS, groups) for pair in chosen]
-        answers = asked.grouped(3, wanted + [(pair, parts, bands) for pair in chosen])
-        return answers[: len(chosen)], answers[len(chosen) :]
-
-    return pairs.measured_pairs(by_part, cuts, first, again), better
+    windows = np.arange(asked.guard.n_times)
+    return [*made, pairs.Cut(windows, windows, windows, True)]
 
 
 class _Asked(NamedTuple):
-    """Questions to a guard, each round at its share of mu, 1/z of all of them together."""
+    """Questions to a guard, each round at its share of mu, 1/z of all of them together.
+
+    cuts: of the columns, and of time.  part: (S,) of each window.
+    """
 
     guard: Guard
     mu: float
     names: list[str]  # of the columns
+    windows: Slabs = _ALWAYS
+    cuts: Sequence[pairs.Cut] = ()
+    part: Ints = np.zeros(1, np.int64)
 
     def tables(
         self,
         turn: int,
         wanted: Sequence[tuple[tuple[int, ...], Slabs]],
         sides: Sequence[tuple[int, ...]],
-        cells: Sequence[int],
-        groups: Sequence[Sequence[Ints]] | None = None,
-    ) -> list[pairs.Noisy]:
-        """Noisy tables (K, cells) of these columns and windows. cells: that set their shares."""
-        questions, weights = [], np.array(cells, np.float64) ** 0.25
+        budgets: Sequence[float],
+        groups: Sequence[list[Ints]] | None = None,
+    ) -> list[tuple[Floats, float]]:
+        """Noisy tables (K, cells) of these columns and windows, and the variance of a cell.
+
+        budgets: in proportion, as 1 / variance.
+        """
+        questions, weights = [], np.sqrt(np.array(budgets, np.float64) / np.max(budgets))
         for k, ((columns, windows), mine) in enumerate(zip(wanted, sides, strict=True)):
             few = None
             if groups is not None:
@@ -364,18 +314,33 @@ class _Asked(NamedTuple):
         z = 1 / (self.mu * math.sqrt(ROUNDS[turn]))
         asking = dict.fromkeys(columns for columns, _ in wanted)
         about = ", ".join(" x ".join(self.names[j] for j in columns) for columns in asking)
-        if turn > 1 and len(asking) == math.comb(len(self.names), 2) > 1:
-            about = f"every two of {', '.join(self.names)}"
+        if turn > 0 and len(asking) == math.comb(len(self.names) + 1, 2) > 1:
+            about = f"every two of {', '.join(self.names)}, and each"
         about += " over time" * any(windows.count > 1 for _, windows in wanted)
         release = Release(TablesQuestion(questions), Gaussian(z), f"{TABLES}: {about}")
-        noise = z * np.sqrt((weights**2).sum()) / weights
+        noise = z**2 * (weights**2).sum() / weights**2
         return list(zip(self.guard.ask(release), noise.tolist(), strict=True))
 
-    def grouped(
-        self, turn: int, wanted: Sequence[tuple[tuple[int, ...], Slabs, list[Ints]]]
-    ) -> list[pairs.Noisy]:
-        """The same of groups of the values of all columns."""
-        asking = [(columns, windows) for columns, windows, _ in wanted]
-        groups = [of for *_, of in wanted]
-        cells = [w.count * math.prod(pairs.count(of[j]) for j in cs) for cs, w, of in wanted]
-        return self.tables(turn, asking, [tuple(map(len, of)) for of in groups], cells, groups)
+    def more(self, told: pairs.Noisy, turn: int, wanted: dict[pairs.Key, float]) -> pairs.Noisy:
+        """Tables that were told before, and these of two columns, at budgets in proportion; those
+        that were asked before are averaged."""
+        time, asking, sides, groups = len(self.names), [], [], []
+        parts = Slabs(self.windows.edges, self.part[self.windows.slab_of_piece])
+        for i, j, kind in wanted:
+            of = [cut.groups if kind == pairs.GROUPS else cut.bands for cut in self.cuts[:time]]
+            slabs = self.windows if j == time else parts if kind == pairs.PARTS else _ALWAYS
+            asking.append(((i, j) if j < time else (i,), slabs))
+            sides.append(tuple(map(len, of)))
+            groups.append(of)
+        answers = self.tables(turn, asking, sides, list(wanted.values()), groups)
+        told = dict(told)
+        for (i, j, kind), of, (table, variance) in zip(wanted, groups, answers, strict=True):
+            counts = table.T[None]
+            if j < time:
+                counts = table.reshape(len(table), pairs.count(of[i]), pairs.count(of[j]))
+            if (i, j, kind) in told:
+                before, known = told[i, j, kind]
+                share = known / (known + variance)
+                counts, variance = before + share * (counts - before), share * variance
+            told[i, j, kind] = counts, variance
+        return told

@@ -280,7 +280,9 @@ class Sampler:
             paths, stops = self._reference.rounds(clouds, self.clock, ends)
             return replace(self._through(paths), clock=stops)
         if self.record.curves and not self._reference.couples:
-            return self._through(self.record.particles.swapaxes(0, 1))
+            weights, through = self.record.weights.T, self.record.particles.swapaxes(0, 1)
+            vary = np.ptp(weights, axis=0).any()
+            return replace(self._through(through), weights=weights if vary else None)
         return self._through(least_action_of(*self._steady, self.clock, self.parts, self._fitted))
 
     @cached_property

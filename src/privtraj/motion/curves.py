@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtraj.base.arrays import Floats, Ints, Singles, systematic
-from privtraj.base.space import fold, nearest_bin
+from privtraj.base.space import fold, hat_functions, nearest_bin
 from privtraj.columns.conditions import Conditions, in_order, within_reach
 from privtraj.motion.process import Interpolation, Points, Reference, between
 from privtraj.motion.reference import Inertia
@@ -80,6 +80,7 @@ class Curves(Carrier):
     rates: (d,) of those that go by themselves, per range of time.
     usual: how they go between knots unless somebody says; None: as the process does.
     alone: whether everybody has a curve of their own.
+    weights: (N, K) of the curves where they are not of equal weight: who comes changes.
     """
 
     knots: Points
@@ -90,6 +91,7 @@ class Curves(Carrier):
     rates: Floats = field(default_factory=lambda: np.zeros(1))
     usual: Interpolation | None = None
     alone: bool = False
+    weights: Floats | None = None
 
     def people(
         self,
@@ -99,11 +101,13 @@ class Curves(Carrier):
         interpolation: Interpolation | None,
         rng: np.random.Generator,
     ) -> Places:
-        """Every curve has as many of the n as any other, up to one, and person i is on curve i
-        where there are n of them."""
-        parts, chosen = self.parts, np.arange(n)
-        if len(self.knots) != n:
-            chosen = rng.permutation(systematic(np.ones(len(self.knots)), n, rng))
+        """Every curve has as many of the n as its weight says, up to one, in the mean over the
+        times; of equal weight, person i is on curve i where there are n of them."""
+        parts, chosen, weights = self.parts, np.arange(n), np.ones(len(self.knots))
+        if self.weights is not None:
+            weights = self.weights @ hat_functions(where, self.clock).mean(axis=0)
+        if len(self.knots) != n or self.weights is not None:
+            chosen = rng.permutation(systematic(weights, n, rng))
         numbers = None
         if parts.moving.any():
             if isinstance(self.process, Inertia) and self.process.forgets:
@@ -148,7 +152,9 @@ class Curves(Carrier):
                 held &= within_reach(one, *pair, int(parts.ladder[axis]))
         begin = int(np.searchsorted(self.clock, where.min(), side="right")) - 1
         particles = len(np.unique(self.knots[held, begin], axis=0))
-        curves = self if self.process.forgets else replace(self, knots=self.knots[held])
+        weights = None if self.weights is None else self.weights[held]
+        held_alone = replace(self, knots=self.knots[held], weights=weights)
+        curves = self if self.process.forgets else held_alone
         return Possible(curves, len(curves.knots) if self.alone else None, particles)
 
     def _moving(self) -> Points:

@@ -145,8 +145,8 @@ class LedgerFile:
         """
         if not (isinstance(digest, bytes) and len(digest) == hashlib.sha256().digest_size):
             raise InputError("the digest of the records must be the 32 bytes of a sha256")
-        claim = (epsilon, delta, adjacency, what)
-        return self._claim(digest, *claim, new_people, entry, span, most)
+        cost = epsilon, delta, adjacency, what
+        return self._claim(digest, cost, new_people, entry, span, most)
 
     def new_entry(self) -> str:
         """An id for the next reservation."""
@@ -155,7 +155,7 @@ class LedgerFile:
     def charge(self, epsilon: float, delta: float, adjacency: Adjacency, what: str) -> Reservation:
         """Record a release made elsewhere, by another tool; it counts for everybody, and is
         recorded beyond the cap too: what has happened is not undone by a refusal."""
-        return self._claim(None, epsilon, delta, adjacency, what)
+        return self._claim(None, (epsilon, delta, adjacency, what))
 
     def settle(self, entry_id: str, *, spent_epsilon: float, model: str) -> None:
         """Note that a reserved fit made its model; this gives no budget back.
@@ -282,16 +282,14 @@ class LedgerFile:
     def _claim(
         self,
         digest: bytes | None,
-        epsilon: float,
-        delta: float,
-        adjacency: Adjacency,
-        what: str,
+        cost: tuple[float, float, Adjacency, str],
         new_people: bool = False,
         entry: str | None = None,
         span: tuple[float, float] | None = None,
         most: int | None = None,
     ) -> Reservation:
         """A line that costs, as `reserve` has it; without a digest, as `charge` has it."""
+        epsilon, delta, adjacency, what = cost
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
         salt = secrets.token_bytes(16)
