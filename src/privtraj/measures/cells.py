@@ -53,7 +53,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,26 +189,27 @@ def completed(
 
     tails = []  # of a person in the middle, over cells of each level, as a Fourier transform
     for level in levels:
-        squares = reduce(np.add.outer, [np.arange(1 - n, n) ** 2.0 for n in level.cells.shape])
-        tails.append(np.fft.rfftn(np.maximum(squares, 1.0) ** (-(squares.ndim + 1) / 2)))
-    missed, places, shells = np.full(len(people), np.nan), [], []
+        n, d = len(level.cells), level.cells.ndim
+        squares = np.square(np.indices((2 * n - 1,) * d) - n + 1.0).sum(axis=0)
+        tails.append(np.fft.rfftn(np.maximum(squares, 1.0) ** (-(d + 1) / 2)))
+    missed, places, shells, number = np.full(len(people), np.nan), [], [], 0
     for t, k in enumerate(best):
         held, cells = grids[k][t], levels[k].cells
         distance, place, found = np.full(cells.shape, 2.0), cells, float(held.sum())
         if found > 0:
             distance = distance_transform_edt(held == 0)
-            wide, axes = [2 * n - 1 for n in cells.shape], range(cells.ndim)
+            n, axes = len(cells), range(cells.ndim)
+            wide = (2 * n - 1,) * cells.ndim
             around = tails[k] * np.fft.rfftn(held / found, wide, axes)
-            around = np.fft.irfftn(around, wide, axes)
-            inner = tuple(slice(n - 1, None) for n in cells.shape)
-            place = cells * np.maximum(around[inner], 0.0)
+            around = np.fft.irfftn(around, wide, axes)[(slice(n - 1, None),) * cells.ndim]
+            place = cells * np.maximum(around, 0.0)
         if 0 < found < MAJORITY * people[t]:
             missed[t] = people[t] - found
         away = (distance > 0) & (place > 0)
         shell = np.log2(np.maximum(distance, 1.0)).astype(np.int64) + k  # in cells as counted
         places.append(np.where(away, place, 0.0))
         shells.append(np.where(away & np.isnan(missed[t]), shell, -1))
-    number = 1 + max(int(shell.max()) for shell in shells)
+        number = max(number, int(shells[t].max()) + 1)
     sums, errors = np.zeros((2, number, 1))  # levels share their noise, at worst all of it
     for k, level in enumerate(levels):
         times = np.flatnonzero(best == k)
