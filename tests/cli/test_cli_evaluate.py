@@ -83,7 +83,8 @@ def test_a_table_on_stdout_and_the_same_in_a_file(words, tmp_path, capsys):
     for label in ("W2", "worth (people per time)", "path W2", "trip JSD"):
         assert sum(line.startswith(label + "  ") for line in lines) == 1
     assert "a random half of the people" in said.out
-    assert said.err == ""
+    progress = said.err.splitlines()  # of a busy machine
+    assert all(line.startswith("privtraj: evaluating: ") for line in progress)
     written = json.loads(out.read_text("utf-8"))
     assert next(iter(written)) == "notice"
     assert written["notice"] == NOTICE
