@@ -92,7 +92,7 @@ class Step:
         points, bins = people_of(size)
         self.chunks = sums.chunked(points, bins, size.times)
         self.there = self.chunks.held
-        self.state = langevin.middle(size.times, size.particles, size.features, rng)
+        self.state = langevin.middle(size.times, size.particles, size.features)
         mixture = self.state.mixture
         self.state = self.state._replace(
             mixture=mixture._replace(bandwidth=jnp.full(size.times, 0.1, jnp.float32))

@@ -208,7 +208,7 @@ def descend(
     progress: Progress | None = None,
 ) -> Marginals:
     """The dynamics from the middle of the box, then the weights that explain every release."""
-    state = middle(len(gaps) + 1, settings.particles, features, rng)
+    state = middle(len(gaps) + 1, settings.particles, features)
     schedule = gradient_schedule(settings.steps, settings.time_coupling, features)
     fixed = Fixed.between(gaps, settings.bandwidth)
     state, trace = run(state, gradients, schedule, fixed, rng, progress)
@@ -216,7 +216,7 @@ def descend(
     # temperature of the dynamics over the one asked for, which is a variance: mean over steps of
     # max(1, (privacy noise / Langevin noise)^2); above 1, privacy noise is the larger
     hot = schedule.temperature > 0
-    ratio = np.asarray(trace.noise / trace.alpha)[hot] / schedule.temperature[hot, None]
+    ratio = np.asarray(trace.noise)[hot] / (schedule.step_size * schedule.temperature)[hot, None]
     clouds = Marginals(
         mixture.particles,
         np.full(mixture.particles.shape[:2], 1 / settings.particles),

@@ -233,7 +233,9 @@ class Tally:
             delta = np.concatenate([one @ probabilities for one in each])
             delta = self.revealed + (1 - self.revealed) * delta
             # a delta that is not zero must not look like it, whatever floats lose
-            some = (self.mu_squared > 0) | np.array([largest > one for one in epsilons.tolist()])
+            below = float(largest)  # and then the last float that is
+            below = math.nextafter(below, -math.inf) if Fraction(below) >= largest else below
+            some = (self.mu_squared > 0) | (epsilons <= below)
             least = math.nextafter(self.revealed, 1.0)
             delta = np.where(some & (delta <= self.revealed), least, delta)
         if self.slack > 0:
