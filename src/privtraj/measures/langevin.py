@@ -10,8 +10,7 @@ kappa is `time_coupling`. bar_ij is the barycentric projection under the entropi
 times i and j, bar_ii that between a time and itself: their difference vanishes where neighbours
 agree, so the transport drift moves marginals but never shrinks them. The same moments then update,
 free of further cost, the biases that balance the masses, the running masses, and the bandwidth (the
-maximum-likelihood one, reached from above by annealing). A particle that stands for hardly anybody
-moves next to a heavy one.
+maximum-likelihood one, reached from above by annealing).
 
 The loop asks a `MomentSource` for moments; it does not know whether they come from the guard, noisy
 and paid for, or from a released histogram, for free. Its schedule has three phases: search, anneal
@@ -46,9 +45,6 @@ TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; set by hand on s
 SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
 OWN_SWEEPS = 4  # of a time with itself, which settle faster
 BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite; set by hand, 2026-11
-LIGHT, HEAVY = 0.4, 1.6  # masses in shares of 1/m at which a particle is moved or split; by hand
-MOVED_AT_ONCE = 8  # one in so many particles; set by hand, 2026-11
-SPLIT_APART = 0.5  # bandwidths between the halves of a split particle, times a normal; by hand
 FIRST_BANDWIDTH = 12**-0.5  # standard deviation of somebody anywhere in the box
 
 S = TypeVar("S", bound=tuple[Any, ...])  # a schedule
@@ -104,8 +100,7 @@ def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Sc
 
     Langevin noise moves a particle by as many bandwidths in all d coordinates together as in two:
     responsibilities follow the distance, and a particle that is kicked further each time the more
-    coordinates there are loses its people, and then its way. While there is noise, light particles
-    may move to heavy ones.
+    coordinates there are loses its people, and then its way.
     """
     s, annealed = np.arange(steps), round((1 - SETTLING_SHARE) * steps)
     settling = s >= annealed
@@ -168,7 +163,7 @@ def run(
         # needs no moments: JAX computes it while people are summed
         pull = () if step else (_transport(state.mixture, state.coupling, fixed.gaps),)
         moments, noise = measure(state.mixture)
-        kicks = rng.standard_normal((2, *state.mixture.particles.shape), dtype=np.float32)
+        kicks = rng.standard_normal(state.mixture.particles.shape, dtype=np.float32)
         given = moments, noise, kicks, stride(schedule, index), fixed
         state, trace = (step or langevin_step)(state, *given, *pull)
         traces.append(trace)
@@ -194,7 +189,7 @@ def langevin_step(
 ) -> tuple[State, Trace]:
     """One move of everything.
 
-    noise: (T,) standard deviation already inside the drift.  kicks: (2, T, m, d) standard normal.
+    noise: (T,) standard deviation already inside the drift.  kicks: (T, m, d) standard normal.
     pull: the `transport_drift` of the state, if it is known.
     """
     mixture = state.mixture
@@ -207,17 +202,15 @@ def langevin_step(
         mixture.particles
         - alpha * moments.drift
         + stride.time_coupling * drawn
-        + missing[:, None, None] * kicks[0]
+        + missing[:, None, None] * kicks
     )
     bias = mixture.bias - alpha * (moments.mass - 1)
     bias = bias - bias.mean(axis=1, keepdims=True)
-    moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
     mass = state.mass + alpha * (moments.mass - state.mass)
-    moved, mass = _relocate(moved, mass, kicks[1], stride.temperature)
     relative_noise = noise / (mass.shape[1] * KAPPA_SPREAD * sigma)
-    moved = moved._replace(
-        bandwidth=_bandwidth(sigma, moments.spread, relative_noise, stride, fixed.target)
-    )
+    bandwidth = _bandwidth(sigma, moments.spread, relative_noise, stride, fixed.target)
+    bias = jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT)
+    moved = Mixture(jnp.clip(particles, 0.0, 1.0), bias, bandwidth)
     trace = Trace(alpha * noise / sigma, moved.bandwidth, coupling.error.max())
     return State(moved, mass, coupling), trace
 
@@ -249,29 +242,6 @@ def between_times(ahead: jax.Array, behind: jax.Array, gaps: jax.Array) -> jax.A
     weight = (1 / gaps)[:, None, None]
     still = jnp.zeros((len(gaps) + 1, *ahead.shape[1:]), ahead.dtype)
     return still.at[:-1].add(weight * ahead).at[1:].add(weight * behind)
-
-
-def _relocate(
-    mixture: Mixture, mass: jax.Array, kicks: jax.Array, allowed: Floats
-) -> tuple[Mixture, jax.Array]:
-    """Pair the lightest with the heaviest; where both are extreme, split the heavy one."""
-    times, m = mass.shape
-    pairs = max(1, m // MOVED_AT_ONCE)
-    row = jnp.arange(times, dtype=jnp.int32)[:, None]
-    # equal masses must not make a particle light and heavy
-    rank = mass + 1e-5 * jnp.arange(m, dtype=jnp.float32)
-    light, heavy = jax.lax.top_k(-rank, pairs)[1], jax.lax.top_k(rank, pairs)[1]
-    from_mass, to_mass = mass[row, light], mass[row, heavy]
-    go = (from_mass < LIGHT) & (to_mass > HEAVY) & (allowed > 0)
-    x, b = mixture.particles, mixture.bias
-    place = x[row, heavy]
-    apart = SPLIT_APART * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
-    x = x.at[row, light].set(jnp.where(go[..., None], place + apart, x[row, light]))
-    x = x.at[row, heavy].set(jnp.where(go[..., None], place - apart, place))
-    b = b.at[row, light].set(jnp.where(go, b[row, heavy], b[row, light]))
-    mass = mass.at[row, light].set(jnp.where(go, to_mass / 2, from_mass))
-    mass = mass.at[row, heavy].set(jnp.where(go, to_mass / 2, to_mass))
-    return mixture._replace(particles=jnp.clip(x, 0.0, 1.0), bias=b), mass
 
 
 def _bandwidth(
