@@ -161,9 +161,13 @@ def _summed(
     points: jax.Array, releases: StepRelease, people: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     groups, size, d = points.shape
-    flat = points.reshape(-1, d)
-    powers = jnp.concatenate([jnp.ones_like(flat[:, :1]), flat, flat**2], axis=1)
+    flat = points.swapaxes(0, 1).reshape(-1, d)  # the first of all groups, the second of all, ..
+    powers = jnp.concatenate([jnp.ones_like(flat[:, :1]), flat, flat**2], axis=1).T
     product = partial(jnp.matmul, precision="highest")
+
+    def grouped(values: jax.Array) -> jax.Array:
+        """Means (groups, ...) over the points of a group."""
+        return sum(jnp.split(values, size)) / size  # far faster than a short axis is summed
 
     def add(total: tuple[jax.Array, jax.Array], release: StepRelease) -> tuple[Any, None]:
         """V V^T / noise^2 and V mean / noise^2, with the chance of `people` people in the noise.
@@ -175,19 +179,19 @@ def _summed(
         weights, s, norm = measured_weights(flat, release.mixture)
         cut = jnp.minimum(1.0, release.clip / jnp.maximum(norm, 1e-12))
         a, s = cut[:, None] * weights, cut * s
-        grouped = a.reshape(groups, size, -1)
-        held = grouped.mean(axis=1)
-        drawn = [x[:, c] * held - (grouped * points[..., c, None]).mean(axis=1) for c in range(d)]
-        pulled = jnp.stack(drawn, axis=2).reshape(groups, -1)
-        of_groups = s.reshape(groups, size).mean(axis=1, keepdims=True)
-        vectors = jnp.concatenate([pulled, mass * held, of_groups], axis=1)
-        centre = vectors.mean(axis=0)  # weights sum to 1: subtracted on both sides, for float32
-        own, first, second = jnp.split(product((a**2).T, powers) / len(flat), [1, 1 + d], axis=1)
-        apart = (second + x * (x * own - 2 * first)).ravel()
-        squares = jnp.concatenate([apart, mass**2 * own[:, 0], jnp.mean(s**2)[None]])
+        held = grouped(a)
+        drawn = [x[:, c] * held - grouped(a * flat[:, c, None]) for c in range(d)]
+        vectors = jnp.concatenate([*drawn, mass * held, grouped(s)[:, None]], axis=1)
+        # weights sum to 1: the centre is subtracted on both sides, for float32
+        centre = product(jnp.full(groups, 1 / groups, s.dtype), vectors)
+        own, first, second = jnp.split(product(powers, a**2) / len(flat), [1, 1 + d])
+        apart = second + x.T * (x.T * own - 2 * first)
+        squares = jnp.concatenate([apart.ravel(), mass**2 * own[0], jnp.mean(s**2)[None]])
         variance = jnp.maximum(squares - centre**2, 0.0)
         std = jnp.sqrt(release.noise**2 + variance / people)
-        scaled, told = (vectors - centre) / std, (release.sums / people - centre) / std
+        pulled, rest = jnp.split(release.sums, [x.size])  # coordinate by coordinate, as vectors are
+        sums = jnp.concatenate([pulled.reshape(-1, d).T.ravel(), rest])
+        scaled, told = (vectors - centre) / std, (sums / people - centre) / std
         return (total[0] + product(scaled, scaled.T), total[1] + product(scaled, told)), None
 
     nothing = jnp.zeros((groups, groups), jnp.float32), jnp.zeros(groups, jnp.float32)

