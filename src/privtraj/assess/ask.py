@@ -159,8 +159,13 @@ class Crowd:
     def groups(self, asked: Asked) -> list[Ints]:
         """Rows of every group who have the numbers that are asked about, in the order of the first
         of these; groups in the order of keys. Many questions share them."""
-        asking = asked.where, asked.keys
-        if asking not in self._known:
+        asking = asked.where, asked.keys, asked.axes
+        if asking not in self._known and asked.axes:
+            numbers = self.values[:, asked.axes]
+            told = ~np.any(np.isnan(numbers), axis=1)
+            every = [rows[told[rows]] for rows in self.groups(replace(asked, axes=()))]
+            self._known[asking] = [rows[np.argsort(numbers[rows, 0])] for rows in every]
+        elif asking not in self._known:
             inside, group = self.hold(asked.where), np.zeros(len(self.values), int)
             for key in asked.keys:
                 level = key.of(self.values)
@@ -169,15 +174,7 @@ class Crowd:
             order = order[np.argsort(group[order], kind="stable")]
             cuts = np.searchsorted(group[order], np.arange(1, math.prod(asked.shape)))
             self._known[asking] = np.split(order, cuts)
-        if asked.axes and (*asking, asked.axes) not in self._known:
-            numbers = self.values[:, asked.axes]
-            lacking: Mask = np.isnan(numbers).any(axis=1)
-            made = []
-            for rows in self._known[asking]:
-                rows = rows[~lacking[rows]]
-                made.append(rows[np.argsort(numbers[rows, 0])])
-            self._known[*asking, asked.axes] = made
-        return self._known[(*asking, asked.axes) if asked.axes else asking]
+        return self._known[asking]
 
     def hold(self, conditions: Sequence[Condition]) -> Mask:
         """(r,) who is as all conditions say."""
