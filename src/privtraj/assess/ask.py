@@ -22,7 +22,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -135,14 +135,14 @@ class Crowd:
 
     values: Floats
     weights: Floats
-    _groups: dict[Any, list[Ints]] = field(default_factory=dict)
+    _known: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: Floats, times: Floats, people: Floats) -> Crowd:
         """Of values (n, Q, e) at times (Q,), around which there were so many people (Q,)."""
         n, q, _ = values.shape
         rows = np.concatenate([values, np.broadcast_to(times[:, None], (n, q, 1))], axis=2)
-        return cls(rows.reshape(n * q, -1), np.tile(people / n, n))
+        return cls(np.asfortranarray(rows.reshape(n * q, -1)), np.tile(people / n, n))
 
     @cached_property
     def spread(self) -> Floats:
@@ -151,11 +151,21 @@ class Crowd:
 
     def people(self, axis: int, levels: Sequence[int]) -> float:
         """How many have one of these levels of a category."""
-        return float(self.weights[np.isin(self.values[:, axis], levels)].sum())
+        if axis not in self._known:
+            self._known[axis] = np.bincount(self.values[:, axis].astype(int), self.weights)
+        counts = self._known[axis]
+        return float(sum(counts[level] for level in levels if level < len(counts)))
 
     def groups(self, asked: Asked) -> list[Ints]:
-        """Rows of every group, in the order of keys, which many questions share."""
-        if (asked.where, asked.keys) not in self._groups:
+        """Rows of every group who have the numbers that are asked about, in the order of the first
+        of these; groups in the order of keys. Many questions share them."""
+        asking = asked.where, asked.keys, asked.axes
+        if asking not in self._known and asked.axes:
+            numbers = self.values[:, asked.axes]
+            told = ~np.any(np.isnan(numbers), axis=1)
+            every = [rows[told[rows]] for rows in self.groups(replace(asked, axes=()))]
+            self._known[asking] = [rows[np.argsort(numbers[rows, 0])] for rows in every]
+        elif asking not in self._known:
             inside, group = self.hold(asked.where), np.zeros(len(self.values), int)
             for key in asked.keys:
                 level = key.of(self.values)
@@ -163,8 +173,8 @@ class Crowd:
             order = np.flatnonzero(inside)
             order = order[np.argsort(group[order], kind="stable")]
             cuts = np.searchsorted(group[order], np.arange(1, math.prod(asked.shape)))
-            self._groups[asked.where, asked.keys] = np.split(order, cuts)
-        return self._groups[asked.where, asked.keys]
+            self._known[asking] = np.split(order, cuts)
+        return self._known[asking]
 
     def hold(self, conditions: Sequence[Condition]) -> Mask:
         """(r,) who is as all conditions say."""
@@ -179,8 +189,6 @@ def statistics(asked: Asked, crowd: Crowd, spread: Floats) -> Floats:
     deviation if one person told it. spread: of every column in everybody."""
     made, wanted = [], crowd.hold(asked.share)
     for rows in crowd.groups(asked):
-        for axis in asked.axes:
-            rows = rows[~np.isnan(crowd.values[rows, axis])]
         weights = crowd.weights[rows]
         people = float(weights.sum())
         if asked.verb == "count":
@@ -204,15 +212,15 @@ def statistics(asked: Asked, crowd: Crowd, spread: Floats) -> Floats:
 
 
 def _statistic(asked: Asked, x: list[Floats], share: Floats, wide: float) -> tuple[float, float]:
-    """Of numbers x, time behind them, each (r,), of people with shares (r,)."""
+    """Of numbers x, the first in order, time behind them, each (r,), of people with shares (r,)."""
     mean = float(share @ x[0])
     if asked.verb == "mean":
         return mean, wide
     if asked.verb == "quantile":
-        order, p = np.argsort(x[0]), asked.level
-        ranks = np.cumsum(share[order]) - share[order] / 2
+        p = asked.level
+        ranks = np.cumsum(share) - share / 2
         near = min(0.1, p / 2, (1 - p) / 2)
-        low, value, high = np.interp([p - near, p, p + near], ranks, x[0][order])
+        low, value, high = np.interp([p - near, p, p + near], ranks, x[0])
         slope = float(high - low) / (2 * near)
         return float(value), max(math.sqrt(p * (1 - p)) * slope, wide)
     a, b = x[0] - mean, x[1] - float(share @ x[1])
@@ -304,7 +312,7 @@ class Answers:
         model, verb = self.model, asked.verb
         mu, total = groups.told_by_tables(model) or (1.0, 1.0)
         columns, by_name = of_tables(model.columns), groups.group_noise(mu, model.columns, total)
-        noises, people_with = [by_name[one.name] for one in columns], cache(crowd.people)
+        noises = [by_name[one.name] for one in columns]
         shared = len(asked.keys) - asked.of_values
         of = [*asked.axes[:1], *(one.axis for one in asked.share if one.axis < len(columns))]
         of += [key.axis for key in asked.keys[shared:] if key.axis is not None]
@@ -320,7 +328,7 @@ class Answers:
             # what noise does to a mean, and among how many people it is spread
             known, lost = [] if here else [(groups.off_by(whole, n, total), total)], ""
             for axis, levels in here:
-                noise, among = noises[axis], max(people_with(axis, levels), 1.0)
+                noise, among = noises[axis], max(crowd.people(axis, levels), 1.0)
                 if noise.lost(among, len(levels)) == "share":
                     lost = "too few people for the noise"
                 size = noise.mean

@@ -27,7 +27,7 @@ wrong, so that `privtraj fit` stops unless told to go on; look at it before the 
 to know."""
 GRADES = ("good", "look closer", "poor")
 """Verdicts on a released model."""
-FORMAT = 7  # of the kept files
+FORMAT = 8  # of the kept files
 UNKNOWN = 0.9
 """Standard deviation of the logarithm of worth that no simulated case knows of, as of groups that
 exchange people where they stay: intervals of .8 held the truth of 86 % of the even populations of
@@ -87,11 +87,12 @@ class Estimate:
     or_more: bool = False
 
     @classmethod
-    def of(cls, worths: Sequence[float] | Floats) -> Estimate:
+    def of(cls, worths: Sequence[float] | Floats, unknown: float = 0.0) -> Estimate:
         """Of worths (...) that are equally likely: their geometric mean, and as far from it as they
-        vary, and `UNKNOWN` beside. What is worse than one person counts as half a person."""
+        vary, and `UNKNOWN` and more that is unknown beside. What is worse than one person counts as
+        half a person."""
         logs = np.log(np.maximum(worths, LEAST_WORTH))
-        middle, away = float(logs.mean()), SURE * math.hypot(float(logs.std()), UNKNOWN)
+        middle, away = float(logs.mean()), SURE * math.hypot(float(logs.std()), UNKNOWN, unknown)
         most = float(MOST_TOLD)
         people, low, high = (float(np.exp(middle + k * away)) for k in (0, -1, 1))
         return cls(min(people, most), min(low, most), min(high, most), people >= 0.98 * most)

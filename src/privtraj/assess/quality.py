@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,6 @@ from privtraj.assess.simulate import (
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import TimeAxis
-from privtraj.data.snapshots import Snapshots
 from privtraj.measures.registry import find
 from privtraj.measures.tables import Detail
 from privtraj.measures.windows import hidden_unlooked
@@ -52,9 +51,16 @@ from privtraj.privacy.certificate import MOST_RECORDS, PUBLIC_COUNTS, SHARED_BIN
 from privtraj.privacy.guard import MemoryRows
 from privtraj.recipe import Recipe
 
+if TYPE_CHECKING:
+    from privtraj.data.snapshots import Snapshots
+
 REFITS, MOST_REFITS = 2, 4
 """Of which each takes as long as the fit; more than the first two only where these are further
-apart than half of `UNKNOWN`, which intervals have in any case."""
+apart than half of `UNKNOWN`, which intervals have in any case. One of a fit by tables, whose
+answers need none; intervals then have `OF_ONE` beside."""
+OF_ONE = 0.5
+"""Standard deviation of the logarithm of worth from one refit by tables to the next: of nine random
+tables and hospitals of benchmarks/random_tables.py it was .1 to .2, .4, and 1.3 of one."""
 READ_TIMES = 8  # when models are compared, if people are at any time or at more of them
 MOMENTS = 64  # of people who come at any time: more of them make more calls, and no other crowd
 MOST_STANDS = 256  # of a crowd; more are no other crowd than the model's own
@@ -100,7 +106,7 @@ def quality_of(
 def estimated_quality(
     model: TrajectoryModel,
     *,
-    refits: int = REFITS,
+    refits: int | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Quality | None:
@@ -108,10 +114,11 @@ def estimated_quality(
     whose fit, with settings that a model does not tell, is refused.
 
     refits: as many, and up to `MOST_REFITS` as long as these differ by more than what is unknown
-    anyway.
+    anyway; `REFITS`, or one of a fit by tables, if not given.
     """
     if not can_be_refitted(model):
         return None
+    refits = refits or (1 if told_by_tables(model) else REFITS)
     times, crowd = read_times(model, READ_TIMES), PossibleCrowd(model, seed)
     truth = crowd.places(np.repeat(times, POPULATION), seed + 101)
     numbers = numbers_alone(truth.reshape(len(times), POPULATION, -1), model.columns)
@@ -151,10 +158,11 @@ def estimated_quality(
             break
     done(k, k)
     at_times = (worths(errors[:, t], [yard]) for t, yard in enumerate(yards))
+    unknown = OF_ONE if k == 1 else 0.0
     return Quality(
-        Estimate.of(overall),
+        Estimate.of(overall, unknown),
         tuple(times.tolist()),
-        tuple(map(Estimate.of, at_times)),
+        tuple(Estimate.of(each, unknown) for each in at_times),
         groups_of(model),
         k,
     )
@@ -273,6 +281,8 @@ class PossibleCrowd:
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
         """As the released numbers of people are spread over windows of time."""
+        from privtraj.data.snapshots import Snapshots
+
         model, each, counted = self.model, self.each, self.model.diagnostics
         public: dict[str, Any] = model.certificate.public_inputs
         rng, n = np.random.default_rng(seed), people * each

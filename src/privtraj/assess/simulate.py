@@ -14,14 +14,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from privtraj.assess.common import STAND_INS
 from privtraj.base.arrays import Floats
 from privtraj.base.space import as_user_times
-from privtraj.data.snapshots import Snapshots
 from privtraj.measures.base import Measure
 from privtraj.metrics.columns import unit_points
 from privtraj.metrics.distances import weighted_cost
@@ -31,7 +30,9 @@ from privtraj.privacy.accounting import epsilon_at
 from privtraj.privacy.events import GaussianSum
 from privtraj.privacy.ledger import calibrate_gaussian
 from privtraj.recipe import Recipe
-from privtraj.synthesizer import TrajectorySynthesizer
+
+if TYPE_CHECKING:
+    from privtraj.data.snapshots import Snapshots
 
 # Set by hand, so that a simulation takes seconds, and the error of a yardstick is small beside what
 # it measures.
@@ -70,6 +71,8 @@ def simulate(
 
     public_counts: whether the fit is told how many of them are in each time bin.
     """
+    from privtraj.synthesizer import TrajectorySynthesizer
+
     moments, snapshots = crowd.recorded(people, seed)
     counts = None
     if public_counts:
@@ -150,6 +153,8 @@ class StandIn:
 
     def recorded(self, people: int, seed: int) -> tuple[Floats, Snapshots]:
         """As many at every time, or each record at a random moment of the range."""
+        from privtraj.data.snapshots import Snapshots
+
         records, each = people * self.records_per_person, self.records_per_person
         if self.times is not None:
             moments = np.repeat(np.linspace(0.0, 1.0, self.times), records // self.times)

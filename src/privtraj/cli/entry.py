@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from privtraj.base.errors import PrivtrajError
 from privtraj.cli import console, demo, fit, prepare, results, trust, watch
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if user.alone:
         for backend in ("JAX", "PYTORCH", "TENSORFLOW", "CUPY"):  # which POT would load unused
             os.environ.setdefault(f"POT_BACKEND_DISABLE_{backend}", "1")
+        sys.modules.setdefault("ot.datasets", ModuleType("ot.datasets"))  # it loads scipy.stats
         for library in ("OPENBLAS", "MKL"):  # matrices are small: threads would wait for each other
             os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     try:

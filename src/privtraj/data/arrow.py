@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import compute, types
+from pyarrow import types
 
 from privtraj.base.errors import InputError, either, first_few, listed
 from privtraj.columns.cells import key_of
@@ -221,6 +221,8 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
         def decoded(part: pa.RunEndEncodedArray) -> pa.Array:
             """By number: values may be of types that pyarrow does not decode."""
+            from pyarrow import compute
+
             numbers = pa.array(np.arange(len(part.values)))
             runs = pa.RunEndEncodedArray.from_arrays(part.run_ends, numbers)
             return part.values.take(compute.run_end_decode(runs.slice(part.offset, len(part))))
@@ -289,6 +291,8 @@ def encoded(cells: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
     database has it: 0.0 and -0.0 are equal."""
     kind = cells.type
     if types.is_floating(kind):
+        from pyarrow import compute  # which takes a tenth of a second to load
+
         wide = cells.cast(pa.float64())
         known = compute.if_else(compute.is_nan(wide), pa.scalar(None, pa.float64()), wide)
         cells = compute.add(known, 0.0)  # -0.0 becomes 0.0

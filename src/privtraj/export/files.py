@@ -26,7 +26,6 @@ from privtraj.base.space import as_user_times, moment, to_unit, written_times
 from privtraj.columns.kinds import Category, Number, text_of
 from privtraj.columns.precision import DEGREES as STEP
 from privtraj.columns.precision import axes
-from privtraj.data.tables import COORDINATE, anndata_needed
 from privtraj.export.tables import PathRows, write_as
 
 if TYPE_CHECKING:
@@ -235,6 +234,8 @@ def to_anndata(
     paths: PathRows, basis: str | None = None, fates: Callable[[Any], Any] | None = None
 ) -> Any:
     """See `Paths.to_anndata`."""
+    from privtraj.data.tables import anndata_needed
+
     anndata = anndata_needed()
     d, frame = paths.values.shape[2], replace(paths, zone={}).to_frame()  # a file has no zones
     plain = [not paths.columns or paths.columns[k].kind == Number.kind for k in range(d)]
@@ -318,6 +319,8 @@ def _transitions(paths: PathRows) -> tuple[Any, Ints, Ints]:
 def _obsm(features: Sequence[str]) -> dict[str, list[int]]:
     """Which features make up which obsm: "X_pca-0", "X_pca-1", ... make "X_pca", and those that are
     no coordinates of one "X_features"."""
+    from privtraj.data.tables import COORDINATE
+
     numbers: dict[str, dict[int, int]] = {}
     for k, name in enumerate(features):
         if match := COORDINATE.fullmatch(name):
@@ -376,6 +379,8 @@ def check_paths(path: Path, features: tuple[str, ...], bounds: Any, times: int) 
     if kind == "geoparquet":
         extra("geopandas", *_MAPS)
     elif kind == "h5ad":
+        from privtraj.data.tables import anndata_needed
+
         anndata_needed()
 
 

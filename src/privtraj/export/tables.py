@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,7 +131,7 @@ class PathRows:
 
         if name not in self.zone:
             return values
-        moments = pa.array(values)
+        moments = arrow_array(values) if isinstance(values, np.ndarray) else values
         if pa.types.is_date(moments.type):
             moments = moments.cast(pa.timestamp("s"))
         return moments.cast(pa.timestamp(moments.type.unit, self.zone[name]))
@@ -163,9 +163,9 @@ def arrow_column(column: Column, values: Floats) -> Any:
         level = np.nan_to_num(values, nan=len(labels)).astype(np.int32)
         gone = level >= len(labels)  # None is the last level
         if isinstance(column, Boolean):
-            return pa.array(level == 1, mask=gone)
-        texts = len({type(label) for label in labels}) > 1 or isinstance(labels[0], bool)
-        names = pa.array([text_of(label) for label in labels] if texts else labels)
+            return arrow_array(level == 1, gone)
+        whole = {type(label) for label in labels} == {int}
+        names = arrow_array(np.array(labels)) if whole else arrow_texts([*map(text_of, labels)])
         codes = arrow_array(np.where(gone, 0, level), gone if column.missing else None)
         return pa.DictionaryArray.from_arrays(codes, names, ordered=column.ordered)
     missing = np.isnan(values) if column.missing else None
@@ -174,18 +174,33 @@ def arrow_column(column: Column, values: Floats) -> Any:
     if isinstance(column, Date):
         moments = as_user_times(np.nan_to_num(values), True)
         unit = "D" if column.days else "s" if column.step == 1 else "us"
-        return pa.array(moments.astype(f"datetime64[{unit}]"), mask=missing)
+        return arrow_array(moments.astype(f"datetime64[{unit}]"), missing)
     return arrow_array(values, missing)
 
 
 def arrow_array(values: NDArray[Any], missing: Mask | None = None) -> Any:
-    """`pa.array` of values (r,), which loads pandas; of plain numbers without it."""
+    """`pa.array` of numbers, booleans or moments (r,), none of them NaT, without loading pandas."""
     import pyarrow as pa
 
-    if missing is not None or values.dtype.kind not in "fi":
-        return pa.array(values, mask=missing)
-    data = [None, pa.py_buffer(np.ascontiguousarray(values))]
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), data)
+    kind = pa.from_numpy_dtype(values.dtype)
+    if values.dtype.kind == "M":
+        values = values.view(np.int64).astype(np.int32 if pa.types.is_date(kind) else np.int64)
+    there = None if missing is None else ~missing
+    bits = [np.packbits(x, bitorder="little") if x is not None and x.dtype == bool else x
+            for x in (there, values)]  # fmt: skip
+    buffers = [x if x is None else pa.py_buffer(np.ascontiguousarray(x)) for x in bits]
+    return pa.Array.from_buffers(kind, len(values), buffers)
+
+
+def arrow_texts(texts: Sequence[str]) -> Any:
+    """`pa.array` of texts, without pandas."""
+    import pyarrow as pa
+
+    written = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, written)], dtype=np.int32)
+    return pa.StringArray.from_buffers(
+        len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(written))
+    )
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str], force: bool = False) -> None:

@@ -23,6 +23,7 @@ changes. Everything here is post-processing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -93,8 +94,12 @@ class Problem(NamedTuple):
 
     @property
     def members(self) -> list[Singles]:
-        """(L_j, A_j) of each column: 1 where a cell is in a group of the tables of pairs."""
-        return [indicator(cut.of_cell).astype(np.float32) for cut in self.cuts]
+        """(L_j, A_j) of each column: 1 where a cell is in a group of the tables of pairs; and of a
+        number, as one more, the places of its cells."""
+        made = [indicator(cut.of_cell).astype(np.float32) for cut in self.cuts]
+        for j, at in self.places.items():
+            made[j] = np.column_stack([made[j], at])
+        return made
 
 
 def fitted(problem: Problem, rng: np.random.Generator) -> list[Singles]:
@@ -110,58 +115,66 @@ def fitted(problem: Problem, rng: np.random.Generator) -> list[Singles]:
         own = np.repeat((np.log(shares) + own)[None], len(problem.sizes), 0)
         logits.append(own.astype(np.float32))
     means, squares = ([np.zeros_like(one) for one in logits] for _ in range(2))
-    members = problem.members
+    members, q = problem.members, [_softmax(one) for one in logits]
     for k in range(STEPS):
         rate = LEARNING_RATE * min(1.0, 2 * (1 - k / STEPS) + 0.02)
         first, second = 1 - 0.9 ** (k + 1), 1 - 0.99 ** (k + 1)
-        q = [_softmax(one) for one in logits]
-        found = slopes(q, problem, members)
-        for x, m, v, p, slope in zip(logits, means, squares, q, found, strict=True):
-            slope = p * (slope - np.einsum("sml,sml->sm", p, slope)[..., None])
-            m += np.float32(0.1) * (slope - m)
-            v += np.float32(0.01) * (slope * slope - v)
-            x -= np.float32(rate * second**0.5 / first) * m / (np.sqrt(v) + np.float32(1e-12))
-    return [_softmax(one) for one in logits]
+        for j, slope in enumerate(slopes(q, problem, members)):
+            x, m, v, p = logits[j], means[j], squares[j], q[j]  # in place, while they are at hand
+            slope -= np.einsum("sml,sml->sm", p, slope)[..., None]
+            slope *= p
+            m *= np.float32(0.9)
+            m += np.float32(0.1) * slope
+            slope *= slope
+            v *= np.float32(0.99)
+            v += np.float32(0.01) * slope
+            step = np.sqrt(v, out=slope)
+            step += np.float32(1e-12)
+            np.divide(m, step, out=step)
+            step *= np.float32(rate * second**0.5 / first)
+            x -= step
+            q[j] = _softmax(x, out=p)
+    return q
 
 
-def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> list[Singles]:
-    """Of the misfit, with respect to q_j (S, M, L_j). members: those of the problem."""
-    shape = len(problem.sizes), q[0].shape[1]
-    each = (problem.sizes / shape[1])[:, None, None]  # people of a particle, as a share
-    parts = [p @ of for p, of in zip(q, members, strict=True)]
-    together = np.concatenate(parts, axis=-1)
-    tables = (np.swapaxes(together, 1, 2) @ together) * each
+def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> Iterator[Singles]:
+    """Of the misfit, with respect to each q_j (S, M, L_j), which may then be changed. members: as
+    of the problem."""
+    windows, particles = len(problem.sizes), q[0].shape[1]
+    each = (problem.sizes / particles)[:, None, None]  # people of a particle, as a share
+    ends = np.cumsum([of.shape[1] for of in members])
+    numbers = ends[list(problem.places)] - 1
+    groups = np.delete(np.arange(ends[-1]), numbers)
+    together = np.concatenate([p @ of for p, of in zip(q, members, strict=True)], axis=-1)
+    both = (np.swapaxes(together, 1, 2) @ together) * each
+    tables, slope = both[:, groups[:, None], groups], np.zeros_like(both)
     by_part = np.zeros(problem.parts.shares.shape, np.float32)
     for part, table in zip(problem.part_of_window, tables, strict=True):
         by_part[part] += table
-    slope = problem.parts.slope(by_part)[problem.part_of_window]
-    slope = slope + problem.pairs.slope(tables.sum(axis=0))
-    of_groups = together @ (slope + np.swapaxes(slope, 1, 2))
-    numbers = np.zeros((*shape, len(problem.places)), np.float32)
-    for k, (j, at) in enumerate(problem.places.items()):
-        numbers[..., k] = q[j] @ at
-    slope = problem.covariances.slope(np.einsum("smi,smj->ij", numbers * each, numbers))
-    of_numbers = numbers @ (slope + slope.T)
-    moving = np.float32(MOTION * problem.people * (shape[0] - 1) / shape[1])
-    made, start, whole = [], 0, np.ones((*shape, 1), np.float32)
+    of_tables = problem.parts.slope(by_part)[problem.part_of_window]
+    slope[:, groups[:, None], groups] = of_tables + problem.pairs.slope(tables.sum(axis=0))
+    moments = both[:, numbers[:, None], numbers].sum(axis=0)
+    slope[:, numbers[:, None], numbers] = problem.covariances.slope(moments)
+    found = together @ ((slope + np.swapaxes(slope, 1, 2)) * each)
+    moving = np.float32(MOTION * problem.people * (windows - 1) / particles)
+    start = 0
     for j, (p, of) in enumerate(zip(q, members, strict=True)):
-        shares = p.sum(axis=1) * each[:, 0]
-        here = of_groups[..., start : start + of.shape[1]]
-        here = here + problem.over_time[j].slope(shares @ of)[:, None]
+        shares = (np.ones((1, particles), np.float32) @ p)[:, 0] * each[:, 0]
+        over_time = problem.over_time[j]
+        known = over_time.shares.shape[1]
+        alone = problem.alone[j].slope(shares.sum(axis=0))
+        alone = alone + over_time.slope(shares @ of[:, :known]) @ of[:, :known].T
+        mine = found[..., start : start + of.shape[1]] @ of.T
+        mine += alone[:, None] * each
+        mine += _slope_of_motion(p, problem.cuts[j].near, moving)
         start += of.shape[1]
-        slope_of, to = [here, whole], [of.T, problem.alone[j].slope(shares.sum(axis=0))[None]]
-        if j in problem.places:
-            slope_of.append(of_numbers[..., [list(problem.places).index(j)]])
-            to.append(problem.places[j][None])
-        mine = (np.concatenate(slope_of, axis=-1) * each) @ np.concatenate(to)
-        made.append(mine + _slope_of_motion(p, problem.cuts[j].near, moving))
-    return made
+        yield mine
 
 
-def _softmax(logits: Singles) -> Singles:
+def _softmax(logits: Singles, out: Singles | None = None) -> Singles:
     """Logits stay between -80 and 80: they begin below 3, each row with one above -10, and no step
     is longer than LEARNING_RATE by much."""
-    q = np.exp(logits)
+    q: Singles = np.exp(logits, out=out)
     q /= np.einsum("sml->sm", q)[..., None]  # faster along short axes than q.sum
     return q
 

@@ -64,7 +64,7 @@ def worth_interval(marginals: Any, truth: Any, *, level: float = 0.9, seed: int 
     low, high: n for which the difference is within its standard error times the normal quantile.
     Its variance over people of R is that of the difference of dual potentials, divided by |R|.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     if not 0 < level < 1:
         raise InputError("the level of an interval must be between 0 and 1")
@@ -107,7 +107,7 @@ def worth_interval(marginals: Any, truth: Any, *, level: float = 0.9, seed: int 
     def people(side: float) -> float:
         return meeting(rungs, lambda n: rung(n)[0] + side * rung(n)[1], error)
 
-    wide = _NARROW * float(norm.ppf((1 + level) / 2))
+    wide = _NARROW * float(ndtri((1 + level) / 2))
     low, middle, high = people(-wide), people(0), people(wide)
     return Worth(middle, min(low, middle), max(high, middle), level, error, rungs[-1])
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from privtraj.base.formats import load as load_by_name
 from privtraj.base.space import as_user_times, hat_functions
 from privtraj.columns.conditions import Constraints
 from privtraj.columns.kinds import Axes, decoded
-from privtraj.data.snapshots import Snapshots
 from privtraj.domain.domain import Plot
 from privtraj.model.paths import Paths
 from privtraj.model.record import Record, contradiction, packed, read, write
@@ -38,6 +37,9 @@ from privtraj.motion.reference import USUAL, declared
 from privtraj.motion.states import Transitions, filled
 from privtraj.privacy import signatures
 from privtraj.privacy.ledger import up
+
+if TYPE_CHECKING:
+    from privtraj.data.snapshots import Snapshots
 
 
 @dataclass(frozen=True, eq=False)

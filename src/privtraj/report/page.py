@@ -14,6 +14,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from privtraj.assess.ask import Answers
 from privtraj.base.errors import InputError, short
-from privtraj.base.files import write_text
+from privtraj.base.files import cache_folder, write_text
 from privtraj.base.formats import PEOPLE_DRAWN
 from privtraj.columns.kinds import Category, Column, Number, of_tables
 from privtraj.measures.registry import find
@@ -93,10 +94,16 @@ def asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 
+    folder, kept = cache_folder("templates"), None
+    if os.environ.get("PRIVTRAJ_CACHE") != "off":  # compiled templates
+        with suppress(OSError, RuntimeError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            kept = FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
     environment = Environment(
         loader=PackageLoader("privtraj.report", "assets"),
+        bytecode_cache=kept,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
