@@ -27,7 +27,7 @@ wrong, so that `privtraj fit` stops unless told to go on; look at it before the 
 to know."""
 GRADES = ("good", "look closer", "poor")
 """Verdicts on a released model."""
-FORMAT = 7  # of the kept files
+FORMAT = 8  # of the kept files
 UNKNOWN = 0.9
 """Standard deviation of the logarithm of worth that no simulated case knows of, as of groups that
 exchange people where they stay: intervals of .8 held the truth of 86 % of the even populations of
