@@ -180,6 +180,19 @@ def test_an_estimate_is_kept_and_needs_the_released_file_alone(
     assert len(made) == 2
 
 
+def test_ages_that_go_with_dates_are_worth_what_others_are(monkeypatch, tmp_path):
+    """Refits were told dates as numbers, so that everybody of them was at the bounds."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rng = np.random.default_rng(2)
+    day = rng.integers(0, 1000, 600)
+    table = {"day": np.datetime64("2022-01-01") + day, "age": rng.normal(50, 8, 600) + day / 365}
+    snapshots = pt.Snapshots.from_table(
+        table, time="day", time_range=("2022-01-01", "2024-09-27"), bounds={"age": (0, 110)}
+    )
+    model = pt.TrajectorySynthesizer(9.0, 0.0, ageing=["age"], windows=2, seed=1).fit(snapshots)
+    assert estimated_quality(model, refits=1).worth.worth > 5
+
+
 @pytest.mark.slow
 def test_categories_have_groups():
     table = pt.datasets.diabetes_clinic(2000, seed=2)

@@ -79,6 +79,14 @@ def test_options_are_named_as_typed(folder, capsys):
     assert "name it with --person" in capsys.readouterr().out.replace("\n    ", " ")
 
 
+def test_a_constant_is_a_column_that_is_used(folder, capsys):
+    told = ["check", str(folder / "clinic.csv"), *WHEN, *HEIGHT, *OTHERS[:4], *BUDGET]
+    assert cli.main(told) == 0
+    assert "not used: 'sex'" in capsys.readouterr().out
+    assert cli.main([*told, "--constant", "sex", "F"]) == 0
+    assert "not used" not in capsys.readouterr().out
+
+
 def test_a_configuration(folder, tmp_path, capsys):
     config = tmp_path / "fit.toml"
     config.write_text(

@@ -75,6 +75,8 @@ def test_a_page_opens_alone_moves_and_draws_people(opened, reports, name):
     assert page.locator("svg.shares").count() == (7 if name == "mixed" else 1)
     if name == "mixed":
         everybody, asked = shown.drawn(), shown.text("#answer")
+        told = [page.locator(f"{of} option:checked").inner_text() for of in ("#colour", "#ask-by")]
+        assert told[0] == told[1]
         page.uncheck("#ticks input >> nth=0")  # colours and filters by a category from the start
         assert shown.drawn() != everybody
         page.select_option("#ask-by", label="sex")

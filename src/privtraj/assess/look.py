@@ -113,12 +113,13 @@ def check(
     row_by_row: bool = False,
     counted: RangeCounts | None = None,
     public_counts: Sequence[float] | None = None,
+    constant: Mapping[str, str] | None = None,
     **declared: Any,
 ) -> TableCheck:
     """Look at a table before a fit: what lies outside the declared ranges, what a fit would refuse.
 
     The arguments are those of `Snapshots.from_table`. public_counts: people in each bin, if these
-    are public.  counted: `range_counts` of snapshots of the table, by which alone ranges are looked
+    are public.  constant: as a recipe has it.  counted: `range_counts` of snapshots of the table, by which alone ranges are looked
     at, and nothing else is; the records are read once more only to find those outside a domain.
 
     The result is about raw records: it is for their steward alone, and never for release. It says
@@ -139,7 +140,7 @@ def check(
             guess = detection.detect(files[0]) if is_csv else None
         except InputError:  # of a file that tells too little
             guess = None
-        used = {public.time_name, person, *(column.name for column in public.asked)}
+        used = {public.time_name, person, *dict(constant or {}), *(one.name for one in public.asked)}
         kinds = dict(_kinds(source, query)) if guess is None else dict(guess.kinds)
         others = {k: v for k, v in kinds.items() if not {k, arrow.without_unit(k)} & used}
         read = how_read(source, query, dialect, guess)

@@ -23,7 +23,7 @@ from privtraj.base.errors import Arg, InputError, about, aligned, is_whole, shor
 from privtraj.columns.declared import declared_columns
 from privtraj.columns.kinds import Axes, Category, Column, Number
 from privtraj.metrics.people import MOST_TOLD
-from privtraj.privacy.accounting import bisect, epsilon_at
+from privtraj.privacy.accounting import bisect, delta_at, epsilon_at
 from privtraj.privacy.certificate import LARGE_EPSILON, chance_right, shows, weaknesses
 from privtraj.privacy.events import Adjacency, Opaque, Person, check_budget
 from privtraj.privacy.ledger import up
@@ -97,6 +97,24 @@ class Question:
 
         return TrajectorySynthesizer.of(self.recipe).measure_for(self.features)
 
+    @property
+    def planned(self) -> tuple[Measure, list[tuple[Any, int]]]:
+        """What a fit would use, and what it may release; refuses what no fit takes."""
+        from privtraj.data.public import declared_axis
+        from privtraj.data.snapshots import Snapshots
+        from privtraj.privacy.guard import MemoryRows
+        from privtraj.synthesizer import TrajectorySynthesizer
+
+        numbers = (Number(0.0, 1.0, f"number {k + 1}") for k in range(self.features))
+        columns, synthesizer = self.columns or tuple(numbers), TrajectorySynthesizer.of(self.recipe)
+        rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
+        times = None if self.times is None else np.linspace(0.0, 1.0, self.times)
+        axis = declared_axis(times, (0.0, 1.0))
+        nobody = Snapshots(axis, columns, "time", rows, self.records_per_person, False)
+        measure = synthesizer.checked_for(nobody)
+        releases = measure.plan(nobody, synthesizer).releases
+        return measure, [(one.event, 1 if one.shared else one.times) for one in releases]
+
     def to_dict(self) -> dict[str, Any]:
         own = {k: v for k, v in vars(self).items() if k not in ("recipe", "columns")}
         budget = {name: getattr(self.recipe, name) for name in _BUDGET}
@@ -119,14 +137,15 @@ class Question:
         counts = "public" if self.public_counts else "private"
         hand = ", ".join(f"{name} {value}" for name, value in sorted(self.by_hand.items()))
         right = chance_right(recipe.epsilon, recipe.delta)
+        if not self.public_counts:  # which nobody has told yet
+            right = min(right, (1 + delta_at(self.planned[1], 0.0, recipe.adjacency)) / 2)
         secret = "whether any one person is in the data"
         if recipe.adjacency != "add-remove":
             secret = "what any one person's records say"
         promise = (
             f"At this epsilon and delta {secret} {shows(right)}: an attacker who starts at 50% "
-            f"will be right in at most {math.ceil(1000 * right - 1e-9) / 10:g}% of cases. The "
-            "certificate will say the same or less: it counts the noise that was drawn, of which "
-            "epsilon and delta are a summary."
+            f"will be right in at most {math.ceil(1000 * right - 1e-9) / 10:g}% of cases, by the "
+            "noise that is planned, which the certificate counts, too."
         )
         lines = (
             f"Forecast for {self.people:,} people, {each}, {when}, {columns},\n"
@@ -551,19 +570,10 @@ def scored_times(question: Question) -> Floats:
 def _outlook(question: Question) -> Forecast:
     """What is known without any data of a fit of these columns; refuses what no fit takes."""
     from privtraj.assess.groups import outlook
-    from privtraj.data.public import declared_axis
-    from privtraj.data.snapshots import Snapshots
     from privtraj.measures.tables import TABLES
-    from privtraj.privacy.guard import MemoryRows
-    from privtraj.synthesizer import TrajectorySynthesizer
 
-    each, synthesizer = question.records_per_person, TrajectorySynthesizer.of(question.recipe)
-    columns = question.columns
-    rows = MemoryRows(np.empty((0, len(columns)), np.float32), np.empty(0))
-    nobody = Snapshots(declared_axis(None, (0.0, 1.0)), columns, "time", rows, each, False)
-    measure = synthesizer.checked_for(nobody)
-    events: list[Any] = [one.event for one in measure.plan(nobody, synthesizer).releases]
-    mu = next(1 / one.noise_multiplier for one in events if one.what.startswith(TABLES))
+    (measure, planned), columns = question.planned, question.columns
+    mu = next(1 / one.noise_multiplier for one, _ in planned if one.what.startswith(TABLES))
     kept = tuple(outlook(mu, question.records, columns))
     reason = "some numbers may be missing"
     if kept:

@@ -299,8 +299,8 @@ class PossibleCrowd:
             step = np.minimum(((at - edges[0]) / width).astype(int), MOMENTS - 1)
             middles = edges[0] + (step + 0.5) * width
             moments = np.sort(np.clip(middles, *model.knots[[0, -1]]))
-        listed = "bin times" in public
-        axis = TimeAxis(model.numeric_times.copy(), False, model.knots[[0, -1]].copy(), listed)
+        times, ends = model.numeric_times.copy(), model.knots[[0, -1]].copy()
+        axis = TimeAxis(times, model.datetime, ends, "bin times" in public)
         # in order of time, so that records of one person are far apart
         whose: Ints | None = np.arange(len(moments)) % people if each > 1 else None
         points = self.places(moments, seed).astype(np.float32)

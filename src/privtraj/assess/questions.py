@@ -168,7 +168,7 @@ class Columns:
             try:
                 made += Conditions.declared(self.known, given, None).always
             except InputError as error:
-                raise InputError(str(error)) from None  # not in the words of an option
+                raise InputError(error.typed().removeprefix("--")) from None  # typed, no option
         return tuple(made)
 
     def key(self, text: str) -> tuple[Key, Floats]:

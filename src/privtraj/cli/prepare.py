@@ -212,7 +212,7 @@ def _words(name: str) -> set[str]:
 
 # A look at the table --------------------------------------------------------------------------
 
-_LOOK = [each for each in GROUPS if each.title in ("data", "privacy", "advanced")]
+_LOOK = [each for each in GROUPS if each.title in ("data", "privacy", "motion", "advanced")]
 
 
 @shared.command(

@@ -43,8 +43,6 @@ Grade = Literal["good", "look closer", "poor"]
 
 LOST = 5
 """People below which most of the structure at a time is taken to be lost, as a poor worth is."""
-BELOW = 4
-"""How many times less than over all a time is worth that is marked."""
 NAMED = 3
 """Lost values that the headline names, the most frequent first."""
 MOST_NUMBERS = 12
@@ -166,8 +164,7 @@ def worth_tables(
         return None
 
     def row(name: str, worth: Estimate) -> tuple[str, str, str, bool]:
-        lost = worth.worth < LOST or worth.worth < quality.worth.worth / BELOW
-        return name, in_people(worth), _between(worth), lost
+        return name, in_people(worth), _between(worth), worth.worth < LOST
 
     times = time_labels(np.array(quality.numeric_times), model.datetime)
     groups, found = quality.groups, []

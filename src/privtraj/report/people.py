@@ -358,9 +358,11 @@ def answers(
                 best = max(best, (float(apart) / max(wide, 1e-12) ** 2, len(made), len(rows) - 1))
         labels = list(map(cut, keys[1].labels)) if len(keys) > 1 else one["labels"]
         made.append({"name": one["name"], "labels": labels, "shades": shades, "rows": rows})
-    texts = [
-        label.replace("..", " to ").replace("-", "\N{NON-BREAKING HYPHEN}") for label in when.labels
-    ]
+    days = {end.split("T")[0] for label in when.labels for end in label.split("..")}
+    texts = [label.replace("..", " to ") for label in when.labels]
+    if len(days) == 1:  # moments of one day
+        texts = [text.replace(f"{min(days)}T", "") for text in texts]
+    texts = [text.replace("-", "\N{NON-BREAKING HYPHEN}") for text in texts]
     middles = (edges[1:] + edges[:-1]) / 2
     told = {"what": list(what), "period": period, "texts": texts, "at": middles.tolist()}
     return {"answers": told | {"by": made}, "told": best[1:]}

@@ -428,7 +428,7 @@ function start() {
   Object.assign(state, features > 1 ? { across: map?.[0] ?? 0, up: map?.[1] ?? 1 } : { across: TIME, up: features ? 0 : TIME });
   state.paths = byId("paths").checked = features === 1;
   const rest = data.features.findIndex((_, k) => k !== state.across && k !== state.up);
-  const colour = data.categories.length ? features + data.told[0] : rest;
+  const colour = data.categories.length ? features + Math.max(data.told[0] - 1, 0) : rest;
   byId("explorer").hidden = features === 0;
   byId("theme").hidden = false;
   const axes = [...data.features.map((name, k) => [k, name]), [TIME, data.timeName === "time" ? "time" : `${data.timeName} (time)`]];
