@@ -44,7 +44,7 @@ TEMPERATURE = 0.25  # of a unit step in bandwidths at d = 2, before settling
 TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; set by hand on stand-ins, 2026-11
 SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
 OWN_SWEEPS = 4  # of a time with itself, which settle faster
-BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite; set by hand, 2026-11
+BIAS_LIMIT = 20.0  # of log weights; keeps responsibilities finite: 4 gives the same
 FIRST_BANDWIDTH = 12**-0.5  # standard deviation of somebody anywhere in the box
 
 S = TypeVar("S", bound=tuple[Any, ...])  # a schedule

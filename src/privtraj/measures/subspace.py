@@ -81,8 +81,6 @@ EDGE = 1.2
 has an eigenvalue beyond it with 6 features, one in 2,000 with 20; with 1.1, one in 24."""
 SMALL = 0.02
 """Of all variance: a direction with less is released as variance, whatever its noise."""
-MOST_RANK = 6
-"""Of a subspace in which people are measured; gradients of more features need the whole budget."""
 FEATURES_PER_AXIS = 4
 """At least, of a subspace: in two axes of six features squared W2 was 1.3 times that in all of them
 (eight data sets of 1,000 people at 5 times), in those of eight 1.03 (ten); 2026-11-16."""
@@ -258,7 +256,7 @@ class Spectrum:
         """Whether a subspace holds people well enough to measure them there."""
         d = len(self.values)
         hides_little = self.edge <= (d / AS_COSTLY) ** 2 * float(self.values.sum())
-        few = 1 <= self.rank <= min(MOST_RANK, d // FEATURES_PER_AXIS)
+        few = 1 <= self.rank <= d // FEATURES_PER_AXIS
         return few and hides_little and self.inside(self.rank) >= LEAST_INSIDE
 
     def subspace(self, rank: int) -> Subspace:
