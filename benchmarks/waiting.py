@@ -177,6 +177,37 @@ def more(place: Path, quick: bool) -> Iterator[Row]:
     yield Row("  report", report, 60)
 
 
+def banks(place: Path, quick: bool) -> Iterator[Row]:
+    """Commuters between two banks with bridges (`domains.py`)."""
+    model, python = place / "m.privtraj", [sys.executable, "-c"]
+    run(
+        [*python, FIT_BANKS, str(Path(__file__).parent), str(model), "600" if quick else "6000"],
+        place,
+    )
+    paths = run([*python, FIRST_PATHS, str(model)], place)
+    yield Row("two banks with bridges: first 300 paths at 97 times", paths, 1)
+    yield Row("  report", privtraj(place, "report", model, "-o", place / "r.html"), 10)
+
+
+FIT_BANKS = """
+import sys
+import numpy as np
+sys.path.append(sys.argv[1])
+import domains
+river, rng, n = domains.river(), np.random.default_rng(0), int(sys.argv[3])
+people = domains.Commuters(river, n, rng)
+domains.fit(river, people, rng.random(n), 0).save(sys.argv[2], not_private=True)
+"""
+
+FIRST_PATHS = """
+import sys
+import numpy as np
+import privtraj as pt
+model = pt.load(sys.argv[1])
+model.sample(300, np.linspace(*model.knots[[0, -1]], 97), seed=0)
+"""
+
+
 def scale(place: Path, quick: bool) -> Iterator[Row]:
     """10^7 rows from Parquet files, against one group-by of the same cells by DuckDB alone."""
     rows, folder = 10**5 if quick else LARGE, place / "people"
@@ -219,13 +250,13 @@ duckdb.sql(f"SELECT {', '.join(columns)}, count(*) FROM '{files}' GROUP BY ALL")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--only", help="small, clinic, more or scale")
+    parser.add_argument("--only", help="small, clinic, more, banks or scale")
     parser.add_argument("--json", help="file for the numbers")
     args = parser.parse_args()
     print(f"{'seconds of CPU':66}{'ours':>10}  {'peer':>20}{'target':>6}  reached")
     rows = []
     compileall.compile_dir(Path(pt.__file__).parent, quiet=1)  # as an installer does
-    for part in (small, clinic, more, scale):
+    for part in (small, clinic, more, banks, scale):
         if args.only in (None, part.__name__):
             with tempfile.TemporaryDirectory() as folder:
                 for row in part(Path(folder), args.quick):

@@ -1,6 +1,7 @@
 """Do plans, reports and evaluations say the same of quality, and is it true?
 
     python experiments/quality.py [--seeds 0 60] [--also 5] [--jobs 2] [--out FILE.csv]
+    python experiments/quality.py --tables [--seeds 0 6] [--jobs 2]
 
 Random populations of the grammar of benchmarks/regret.py, each with 500 to 10^4 people, fitted at
 epsilon .05, .2, 1 and 4. True worth is measured against 8,000 people at each of eight times. Beside
@@ -11,6 +12,9 @@ answers of `model.ask`, by which a page has its bands, hold the truth.
 
 Populations of even seeds have set two constants, `assess.common.UNKNOWN` and
 `assess.ask.REFITS_OFF`; odd ones nothing but the latter, which was set when both had been seen.
+
+--tables: fits by tables, of the random tables and hospitals of benchmarks/random_tables.py, what
+three single refits say of each, and how far these are apart (`assess.quality.OF_ONE`).
 """
 
 from __future__ import annotations
@@ -151,6 +155,41 @@ def cases(seed: int, also: bool) -> list[dict[str, Any]]:
     return rows
 
 
+def of_table(seed: int) -> tuple[int, float, list[Any]]:
+    """True worth of a fit to the table of a seed, and what one refit says, three times."""
+    import privtraj as pt
+    import random_tables
+    from privtraj.assess.quality import estimated_quality
+    from privtraj.assess.simulate import Yardstick, drawn
+    from privtraj.metrics.columns import numbers_alone
+
+    warnings.simplefilter("ignore")
+    hospital = seed >= random_tables.HOSPITALS
+    table = (random_tables.random_hospital if hospital else random_tables.random_table)(seed)
+    snapshots = pt.Snapshots.from_table(table.fitted, **table.declared)
+    model = pt.TrajectorySynthesizer(1.0, DELTA, seed=seed).fit(snapshots)
+    others = pt.Snapshots.from_table(table.others, **table.declared)._rows
+    said = [estimated_quality(model, refits=1, seed=k) for k in (1, 2, 3)]
+    at, width = np.array(said[0].numeric_times), 0.025 * np.ptp(model.knots[[0, -1]])
+    there = [others.points[np.abs(others.times - t) < width].astype(float) for t in at]
+    yardstick = Yardstick([numbers_alone(people[None], model.columns)[0] for people in there])
+    released = numbers_alone(drawn(model, at, RELEASED, seed).swapaxes(0, 1), model.columns)
+    return seed, yardstick.worth(yardstick.error(list(released))), [one.worth for one in said]
+
+
+def of_tables(seeds: Sequence[int], jobs: int) -> None:
+    """A line for each, and all together."""
+    held, apart = [], []
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        for seed, true, said in pool.map(of_table, seeds):
+            held += [one.low <= true <= one.high for one in said]
+            apart.append(np.var(np.log([one.worth for one in said]), ddof=1))
+            print(seed, f"true {true:.0f}, said", *(f"{one.worth:.0f}" for one in said), flush=True)
+    print(
+        f"{np.mean(held):.0%} inside; one from another: {np.mean(apart) ** 0.5:.2f} in logarithms"
+    )
+
+
 # All of them -------------------------------------------------------------------------------------
 
 
@@ -205,9 +244,13 @@ def main() -> None:
     parser.add_argument("--seeds", nargs=2, type=int, default=(0, 60), metavar=("FROM", "TO"))
     parser.add_argument("--also", type=int, default=5, help="every so many populations; 0: none")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--tables", action="store_true", help="fits by tables instead")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     seeds, rows = range(*args.seeds), []
+    if args.tables:
+        of_tables(seeds, args.jobs)
+        return
     also = [bool(args.also) and seed // 2 % args.also == 0 for seed in seeds]
     with ProcessPoolExecutor(args.jobs, get_context("spawn")) as pool:
         for some in pool.map(cases, seeds, also):

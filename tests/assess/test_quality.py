@@ -90,6 +90,17 @@ def test_more_refits_are_made_only_where_two_are_far_apart(models, monkeypatch):
     assert found[100.0].worth.low < found[1.0].worth.low
 
 
+def test_a_fit_by_tables_is_made_again_once_and_its_interval_is_wider(models, monkeypatch):
+    monkeypatch.setattr(simulate.Yardstick, "error", lambda self, x: 1e-3)
+    monkeypatch.setattr(simulate.Yardstick, "error_of", lambda self, n: 1 / n)
+    found = [estimated_quality(models[8.0])]
+    monkeypatch.setattr(estimate, "told_by_tables", lambda model: (1.0, 2400.0))
+    found.append(estimated_quality(models[8.0]))
+    assert [one.refits for one in found] == [2, 1]
+    assert found[0].worth.worth == found[1].worth.worth
+    assert found[1].worth.low < 0.9 * found[0].worth.low
+
+
 # Refits ------------------------------------------------------------------------------------------
 
 

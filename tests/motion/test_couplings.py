@@ -286,6 +286,19 @@ def test_steps_of_walks_follow_the_couplings(walked):
         assert pairs[expected < 1e-6].sum() <= 5
 
 
+@pytest.mark.parametrize("begin", [0, 1, 2])
+def test_walks_along_few_entries_are_those_along_whole_matrices(begin):
+    particles, weights = clouds(4)
+    steps = []
+    for i in range(T - 1):
+        cost = (particles[i, :, None, 0] - particles[i + 1, :, 0]) ** 2
+        steps.append(module.least_cost(weights[i], weights[i + 1], cost))
+    few = Couplings(weights, [module.Transition(one) for one in steps], 0.0, begin)
+    whole = replace(few, transitions=few.matrices)
+    walks = [one.walk(3000, np.random.default_rng(5)) for one in (few, whole)]
+    assert (walks[0] == walks[1]).mean() > 0.999  # but for rounding
+
+
 def test_walks_forget_where_they_came_from():
     """Within one large walk the place before and the place after are independent given a place."""
     rng = np.random.default_rng(2)

@@ -290,7 +290,9 @@ class Answers:
             times, people = _moments(model, self._edges)
             # as they are at each time: not with those who come and go, nor as they would age
             public = replace(model.constraints, monotone={})
-            everybody = replace(model, growth=None, constraints=public)
+            everybody = model
+            if model.growth is not None or model.constraints.monotone:
+                everybody = replace(model, growth=None, constraints=public)
             at = as_user_times(times, model.datetime)
             most = max(PEOPLE, model.particles.shape[1])  # each curve as often as any other
             values = everybody.sample(most, at, seed=0).values

@@ -168,8 +168,8 @@ def groups_of(model: TrajectoryModel) -> tuple[Group, ...]:
         if not isinstance(column, Category) or column.name not in noises:
             continue
         noise = noises[column.name]
-        for level, label in enumerate(column.labels):
-            share = float(weights[levels[..., k] == level].sum())
+        shares = np.bincount(levels[..., k].ravel(), weights.ravel(), len(column.labels))
+        for share, label in zip(shares.tolist(), column.labels, strict=True):
             here = max(share * people, 1.0)
             name = "missing" if label is None else str(label)
             off = SURE * noise.count / people

@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,12 +198,13 @@ def recipe_of(model: TrajectoryModel) -> Recipe:
     )
 
 
+@lru_cache(MOST_REFITS)
 def refitted(
     model: TrajectoryModel, seed: int, crowd: PossibleCrowd | None = None
 ) -> tuple[TrajectoryModel, int]:
     """A fit to people of the crowd, and to how many: to fewer with less noise where they are many.
 
-    Kept in the user's cache, so that a report and all answers (`ask`) share it.
+    Kept in the user's cache, so that a report and all answers (`ask`) share it, and at hand.
     """
     crowd, measure = crowd or PossibleCrowd(model), find(model.settings["measure"])
     assert measure is not None

@@ -161,8 +161,9 @@ class OnFoot(Carrier):
             start = self.numbers[np.arange(len(self.clock)), chain[people]]
             offset = rng.standard_normal(start[:, 0].shape)
             knots = np.asarray(fold(start + width[:, None] * offset[:, None]), np.float64)
-            for k, w in enumerate(width):
-                step = w * offset[:, plot.axes]
+            left = np.clip(np.searchsorted(self.clock, where, side="right") - 1, 0, len(width) - 2)
+            for k in np.union1d(left, left + 1):  # the others are not walked by
+                step = width[k] * offset[:, plot.axes]
                 knots[:, k, plot.axes] = plot.ground.moved(start[:, k, plot.axes], step)
             return walked(plot, knots, self.clock, where)
 

@@ -8,7 +8,7 @@ couplings are those of the Schroedinger bridge, exact ones those of optimal tran
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -72,12 +72,31 @@ class Couplings:
         """
         walk = [rng.permutation(systematic(self.weights[self.begin], count, rng))]
         for i in range(self.begin, len(self.transitions)):
-            walk.append(_stratified(self._matrix(i), walk[-1], rng))
+            walk.append(_stratified(self._step(i), walk[-1], rng))
         for i in reversed(range(self.begin)):
-            weights = self.weights[i].astype(np.float32)
-            back = _row_stochastic(np.multiply(self._matrix(i).T, weights, order="C"))
-            walk.insert(0, _stratified(back, walk[0], rng))
+            walk.insert(0, _stratified(self._step(i, back=True), walk[0], rng))
         return np.stack(walk, axis=1)
+
+    def _step(self, i: int, back: bool = False) -> Any:
+        """A row-stochastic matrix (m, m), or, as somebody is in every row, one of few entries."""
+        if (i, back) in self._few:
+            return self._few[i, back]
+        one, weights = self.transitions[i], self.weights[i].astype(np.float32)
+        if isinstance(one, Transition) and not one.soft:
+            few = one.extra.tocsr()
+            if back:
+                few = few.multiply((weights / few.sum(axis=1))[:, None]).T.tocsr()
+            few.sort_indices()
+            if (sums := few.sum(axis=1)).min() > 0:
+                few.data = few.data / np.repeat(sums, np.diff(few.indptr))
+                return self._few.setdefault((i, back), few)
+        matrix = self._matrix(i)
+        return _row_stochastic(np.multiply(matrix.T, weights, order="C")) if back else matrix
+
+    @cached_property
+    def _few(self) -> dict[tuple[int, bool], Any]:
+        """Steps of few entries, by their number and whether back."""
+        return {}
 
     def _matrix(self, i: int) -> Singles:
         transition = self.transitions[i]
@@ -272,7 +291,7 @@ def _row_stochastic(joint: Singles) -> Singles:
     return joint
 
 
-def _stratified(matrix: Singles, here: Ints, rng: np.random.Generator) -> Ints:
+def _stratified(matrix: Any, here: Ints, rng: np.random.Generator) -> Ints:
     """One step of every chain, from quantiles frac(u + rank * golden ratio) of its row.
 
     Ranks follow the rows. Particles are numbered along their cloud's main axis, so chains of like
@@ -285,6 +304,11 @@ def _stratified(matrix: Singles, here: Ints, rng: np.random.Generator) -> Ints:
     at = here[order]
     quantile = np.mod(rng.uniform() + np.arange(len(at)) * _GOLDEN, 1.0)
     there = np.empty_like(here)
+    if not isinstance(matrix, np.ndarray):
+        starts = matrix.indptr
+        entry = np.searchsorted(np.cumsum(matrix.data), at + quantile, side="right")
+        there[order] = matrix.indices[np.clip(entry, starts[at], starts[at + 1] - 1)]
+        return there
     height = max(1, _BLOCK // m)
     for first in range(0, m, height):
         mine = slice(*np.searchsorted(at, (first, first + height)))
