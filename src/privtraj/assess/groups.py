@@ -11,7 +11,8 @@ value that N people have, and
 s_0 and s follow from the budget alone, so that plan, fit and report say the same. What a model says
 of n of the N people (all of them, or those of a period) is a posterior mean, of variance
 
-    u USUAL^2 / (u + USUAL^2) + 1 / m,    u = s^2 (BESIDE / N^2 + 1 / (N n)) + 1 / n:
+    u USUAL^2 / (u + USUAL^2) + 1 / m,
+    u = s^2 (BESIDE / N^2 + 1 / (N n) + HIDDEN (1 / n - 1 / N) / N) + 1 / n:
 
 noise, which is spread over all N, and n people by chance, as far as contrasts are not shrunk to
 what everybody has; m are the people who were drawn from the particles.
