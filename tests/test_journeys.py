@@ -1,7 +1,7 @@
 """Newcomers: a hospital, a fleet, a laboratory, an analyst. From README to a published table.
 
-Each of the first three starts from README alone, with a fresh copy of what is in the repository and an empty folder,
-follows the link to the guide, and runs it as it stands, top to bottom.
+Each of the first three starts from README alone, with a fresh copy of what is in the repository and
+an empty folder, follows the link to the guide, and runs it as it stands, top to bottom.
 """
 
 import csv
@@ -179,8 +179,8 @@ def test_the_journey_of_an_analyst_whose_table_has_codes_and_ages(tmp_path, caps
     }
     known = [("hba1c", "3", "16", "-99"), ("sysbp", "60", "260", "999")]
     for name, low, high, missing in known:
-        line = f'columns.{name} = {{ kind = "number", low = "<low>", high = "<high>", missing = true'
-        assert f"{line}, missing_codes = [{missing}] }}" in text
+        line = f'columns.{name} = {{ kind = "number", low = "<low>", high = "<high>", missing = '
+        assert f"{line}true, missing_codes = [{missing}] }}" in text
         filled[line] = line.replace('"<low>"', low).replace('"<high>"', high)
     line = 'columns.crp = { kind = "number", low = "<low>", high = "<high>", scale = "log"'
     filled[line] = line.replace('"<low>"', "0").replace('"<high>"', "500")
