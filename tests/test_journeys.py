@@ -1,7 +1,7 @@
-"""Three newcomers: a hospital, a fleet, a laboratory. From README to a published table.
+"""Newcomers: a hospital, a fleet, a laboratory, an analyst. From README to a published table.
 
-Each starts from README alone, with a fresh copy of what is in the repository and an empty folder,
-follows the link to the guide, and runs it as it stands, top to bottom.
+Each of the first three starts from README alone, with a fresh copy of what is in the repository and
+an empty folder, follows the link to the guide, and runs it as it stands, top to bottom.
 """
 
 import csv
@@ -23,6 +23,7 @@ import doc_blocks
 import privtraj as pt
 from doc_blocks import blocks
 from privtraj import cli
+from privtraj.assess import quality
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ("python", "sh")
@@ -139,6 +140,78 @@ def test_the_journey_of_a_laboratory(clone, tmp_path):
         ours, theirs = (np.asarray(x[x.obs["day"] == day].obsm["X_pca"]) for x in (cells, real))
         assert np.abs(ours.mean(axis=0) - theirs.mean(axis=0)).max() < 0.2
     assert (tmp_path / "cells.html").stat().st_size > 100_000
+
+
+@pytest.mark.thorough
+def test_the_journey_of_an_analyst_whose_table_has_codes_and_ages(tmp_path, capsys, monkeypatch):
+    """What `init` finds is filled in and fitted; answers and the report tell the truth of it."""
+    monkeypatch.chdir(tmp_path)
+    rng, n = np.random.default_rng(7), 6000
+    year, code = 3 * rng.random(n), rng.choice(6, n, p=[0.3, 0.3, 0.2, 0.15, 0.045, 0.005])
+    codes = ["diabetes", "hypertension", "copd", "asthma", "gout", "lupus"]
+    sugar = (rng.normal(5.6, 0.4, n) + 1.8 * (code == 0)).round(1)
+    when = pd.Timestamp("2022-01-01") + pd.to_timedelta((year * 365 * 86400).astype(int), "s")
+    table = pd.DataFrame(
+        {
+            "patient": [f"P{k:05d}" for k in range(n)],
+            "visit": [f"{moment:%Y-%m-%dT%H:%M:%S}+01:00" for moment in when],
+            "age": (rng.integers(20, 85, n) + year).astype(int),
+            "postcode": rng.choice(["01067", "01069", "04103"], n),
+            "hba1c": np.where(rng.random(n) < 0.08, -99, sugar),
+            "crp": np.exp(rng.normal(1.2, 1.1, n)).round(1),
+            "sysbp": np.where(rng.random(n) < 0.05, 999, rng.normal(130, 15, n).round()),
+            "diagnosis": np.array(codes)[code],
+            "site": "A",
+        }
+    )
+    table.to_csv("hospital.csv", index=False)
+    assert cli.main(["init", "hospital.csv", "-o", "form.toml"]) == 0
+    text = Path("form.toml").read_text()
+    filled = {
+        '["age", "<low>", "<high>"]': '["age", 0, 110]',
+        'monotone = ["age"]': "",
+        '# ageing = ["age"]': 'ageing = ["age"]',
+        '["site", "<value>"]': '["site", "A"]',
+        '# zone = [["visit"': 'zone = [["visit"',
+        '["<start>", "<end>"]': '["2022-01-01", "2025-01-01"]',
+        'epsilon = "<epsilon>"': "epsilon = 1",
+        'delta = "<delta>"': "delta = 1e-5",
+    }
+    known = [("hba1c", "3", "16", "-99"), ("sysbp", "60", "260", "999")]
+    for name, low, high, missing in known:
+        line = f'columns.{name} = {{ kind = "number", low = "<low>", high = "<high>", missing = '
+        assert f"{line}true, missing_codes = [{missing}] }}" in text
+        filled[line] = line.replace('"<low>"', low).replace('"<high>"', high)
+    line = 'columns.crp = { kind = "number", low = "<low>", high = "<high>", scale = "log"'
+    filled[line] = line.replace('"<low>"', "0").replace('"<high>"', "500")
+    filled['offset = "<offset>"'] = "offset = 0.1"
+    for name, values in (("postcode", ["01067", "01069", "04103"]), ("diagnosis", codes)):
+        filled[f'columns.{name} = {{ kind = "category", values = "<values>"'] = (
+            f'columns.{name} = {{ kind = "category", values = {json.dumps(values)}'
+        )
+    for before, after in filled.items():
+        assert before in text, before
+        text = text.replace(before, after)
+    Path("fit.toml").write_text(text)
+    capsys.readouterr()
+    assert cli.main(["check", "--config", "fit.toml"]) == 0
+    assert "not used" not in capsys.readouterr().out
+    assert cli.main(["plan", "--people", str(n), "--config", "fit.toml"]) == 0
+    planned = " ".join(capsys.readouterr().out.split())
+    assert cli.main(["fit", "--config", "fit.toml"]) == 0
+    told = capsys.readouterr()
+    assert "'lupus'" in told.err + told.out
+    model = pt.load("model.privtraj")
+    right = re.search(r"at most ([\d.]+)% of cases", planned)
+    assert float(right[1]) == pytest.approx(100 * model.certificate.chance_right, abs=0.11)
+    assert quality.quality_of(model).worth.worth > 20  # of ages that go with dates, too
+    rows = {row["diagnosis"]: row for row in model.ask("mean hba1c by diagnosis").rows}
+    assert rows["lupus"]["lost"]
+    assert rows["diabetes"]["low"] < 7.4 < rows["diabetes"]["high"]
+    people = model.sample(300, times=["2022-01-01", "2024-01-01"], seed=0).to_frame()
+    assert set(people["site"]) == {"A"}
+    assert str(people["visit"].dtype.tz) == "Europe/Berlin"
+    assert np.allclose(people.groupby("path")["age"].diff().dropna(), 2, atol=0.02)
 
 
 # The same table in other hands ------------------------------------------------------------------

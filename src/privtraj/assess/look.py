@@ -119,8 +119,9 @@ def check(
     """Look at a table before a fit: what lies outside the declared ranges, what a fit would refuse.
 
     The arguments are those of `Snapshots.from_table`. public_counts: people in each bin, if these
-    are public.  constant: as a recipe has it.  counted: `range_counts` of snapshots of the table, by which alone ranges are looked
-    at, and nothing else is; the records are read once more only to find those outside a domain.
+    are public.  constant: as a recipe has it.  counted: `range_counts` of snapshots of the table,
+    by which alone ranges are looked at, and nothing else is; the records are read once more only to
+    find those outside a domain.
 
     The result is about raw records: it is for their steward alone, and never for release. It says
     that a range is wrong, not what it should be: ranges are public knowledge or none at all.
@@ -140,7 +141,8 @@ def check(
             guess = detection.detect(files[0]) if is_csv else None
         except InputError:  # of a file that tells too little
             guess = None
-        used = {public.time_name, person, *dict(constant or {}), *(one.name for one in public.asked)}
+        names = [column.name for column in public.asked]
+        used = {public.time_name, person, *names, *dict(constant or {})}
         kinds = dict(_kinds(source, query)) if guess is None else dict(guess.kinds)
         others = {k: v for k, v in kinds.items() if not {k, arrow.without_unit(k)} & used}
         read = how_read(source, query, dialect, guess)

@@ -248,9 +248,6 @@ def _usual_shape(counts: Sequence[Floats], people: float, deviation: float) -> F
 # Two columns --------------------------------------------------------------------------------------
 
 
-VARIANT = __import__('os').environ.get('VARIANT')
-
-
 class Functions(NamedTuple):
     """Of n groups or bands. shares: (n,) of people.  values: (n, A), a column for each function.
 
@@ -282,7 +279,7 @@ class Basis(NamedTuple):
         roots, order = np.sqrt(shares), np.zeros(len(shares), np.int64)
         values = np.diag(1 / roots)
         if near:
-            rank = np.linspace(-1, 1, len(shares)) if VARIANT else 2 * (np.cumsum(shares) - shares / 2) - 1
+            rank = 2 * (np.cumsum(shares) - shares / 2) - 1
             powers = np.polynomial.legendre.legvander(rank, len(shares) - 1)
             values = np.linalg.qr(roots[:, None] * powers)[0] / roots[:, None]
             order = np.append(-1, np.arange(1, len(shares)))

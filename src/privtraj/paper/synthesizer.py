@@ -289,7 +289,8 @@ class PaperSynthesizer:
             raise InputError(f"these phases cannot be accounted at delta {self.delta:g}: raise it")
         if cost > MOST_EPSILON:
             raise InputError(
-                f"these phases cost an epsilon of {cost:.3g}: raise tau, or take fewer"
+                f"these phases cost an epsilon of {cost:.3g}: raise tau, take fewer, or ask "
+                "within(epsilon) for the tau of a budget"
             )
         budget = (max(cost, LEAST_EPSILON) * SLACK_ROOM, self.delta, self.adjacency)
         plan = BudgetPlan(tuple(Planned(*event) for event in events))
