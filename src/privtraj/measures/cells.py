@@ -6,9 +6,9 @@ a chance below
     cells^-SIGNIFICANCE_EXPONENT / 2,
 or when it touches a significant cell and the chance is below 3^(-d NEIGHBOUR_EXPONENT) / 2, a level
 for the 3^d cells of a neighbourhood: a false cell next to a true one costs little in transport
-distance and a missing one more. What is left is asked again in blocks of 2 and 4 cells a side:
-people too thinly spread for a cell stand out in a block, and a significant block shares its people
-among its cells as their own counts suggest.
+distance and a missing one more. What is left is asked again in blocks of 2 and 4 cells a side, at
+the same level: people too thinly spread for a cell stand out in a block, and a significant block
+shares its people among its cells as their own counts suggest.
 
 Counts are averaged over time first, as far as people stay (`over_time`): a cell that is
 supported by its own past and future stands out, one that noise has filled once does not.
@@ -63,7 +63,8 @@ from privtraj.domain.domain import Plot
 from privtraj.measures.over_time import GridMeasure, TimeAverage, time_average
 from privtraj.privacy.noise import laplace_variance
 
-SIGNIFICANCE_EXPONENT = 1.6  # chance of a false cell: cells^-1.6 / 2; by hand on stand-ins, 2026-11
+SIGNIFICANCE_EXPONENT = 1.3  # chance of a false cell: cells^-1.3 / 2. At 1.6 groups of people who
+# are few are lost (50 at a time: twice the error of three modes), at 1 noise is kept
 NEIGHBOUR_EXPONENT = 0.85  # beside one: chance 3^(-0.85 d) / 2; set by hand on stand-ins, 2026-11
 BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on stand-ins, 2026-11
 MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
@@ -71,7 +72,8 @@ GROWTH_ROUNDS = 2  # of neighbours; set by hand on stand-ins, 2026-11
 MAJORITY = 0.5  # of the people: a reading with more may stand in for times without any
 TAILS = np.geomspace(1e-3, 0.1, 201)  # shares of people who may be in a shell. Up to 1,
 # fits to 50 people make twice the error of noise; up to .3, heavy tails are the same
-FALSE_ISLANDS = 0.05  # expected in a fit: groups of cells that are noise alone; by convention
+FALSE_ISLANDS = 0.01  # expected in a fit: groups of cells that are noise alone. With .05 one of
+# 24 fits of growth has one, and seven times the error; with .002 nothing real is lost
 OWN_NOISE_SHARE = 0.2  # of its noise that a cell of a block gets beside its count; by hand, 2026-11
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
 SMOOTHNESS = 0.3  # s in sides of a cell, as wide as an even cell (1 / sqrt(12)). 0.4 loses 8 % in
@@ -281,7 +283,7 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
         cells = blocks(np.where(kept, 0.0, free), k)
         left = np.tensordot(level.average.matrix, blocks(np.where(kept, 0.0, first.counts), k), 1)
         known = blocks(kept.astype(np.int64), k) > 0
-        draws, places = level.average.draws.reshape(at_times), int((level.cells > 0).sum())
+        draws = level.average.draws.reshape(at_times)
         crowded = significant(left, cells, draws, epsilon, BLOCK_EXPONENT, known, places)
         added = spread_out(crowded, k) & ~kept & (free > 0)
         own = np.where(added, np.maximum(counts, 0.0) + noise, 0.0)
