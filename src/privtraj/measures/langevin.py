@@ -10,7 +10,8 @@ kappa is `time_coupling`. bar_ij is the barycentric projection under the entropi
 times i and j, bar_ii that between a time and itself: their difference vanishes where neighbours
 agree, so the transport drift moves marginals but never shrinks them. The same moments then update,
 free of further cost, the biases that balance the masses, the running masses, and the bandwidth (the
-maximum-likelihood one, reached from above by annealing).
+maximum-likelihood one, reached from above by annealing). A particle that stands for hardly anybody
+moves next to a heavy one.
 
 The loop asks a `MomentSource` for moments; it does not know whether they come from the guard, noisy
 and paid for, or from a released histogram, for free. Its schedule has three phases: search, anneal
@@ -26,7 +27,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.stats import norm
 
 from privtraj.base.arrays import Floats
 from privtraj.measures.base import Progress
@@ -36,15 +36,28 @@ from privtraj.motion.sinkhorn import Potentials
 from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 
 # The schedule
-SETTLING_SHARE = 0.4  # of the steps, at the end
-STEP_SIZE = 0.8  # of an EM step, before settling
-ANNEALED_TO = 0.1  # of the bandwidth, at least, over the annealing, and in any step besides
-TEMPERATURE = 0.25  # of a unit step in bandwidths at d = 2, before settling
+SEARCH_STEPS = 2  # first steps, which find the people's place and scale; set by hand, 2026-11
+SETTLING_SHARE = 0.4  # of the steps, at the end; set by hand on stand-ins, 2026-11
+LEAST_ANNEALING = 3  # steps before settling
+STEP_SIZE, LAST_STEP_SIZE = 0.8, 0.15  # of an EM step; set by hand on stand-ins, 2026-11
+ANNEALED_TO = 0.1  # of the bandwidth, at least, over the annealing; set by hand, 2026-11
+TEMPERATURE = 0.25  # of a unit step in bandwidths at d = 2; set by hand on stand-ins, 2026-11
+HOT_SHARE = 0.75  # of the steps with Langevin noise and relocation; set by hand, 2026-11
+NOISE_LIMIT = 0.3  # largest privacy noise of a step in bandwidths; by hand on stand-ins, 2026-11
+MASS_RATE = 0.35  # gain of the running masses before settling; set by hand, 2026-11
+SETTLING_MASSES = 3  # settling gains are 1/3, 1/4, ..: an average; set by hand, 2026-11
+SEARCH_SHRINK = 0.1  # smallest factor of the bandwidth in a searching step; set by hand, 2026-11
+SETTLING_SHRINK, SETTLING_GROW = 0.9, 1.1  # limits of the same while settling; set by hand, 2026-11
 # The step
 TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; set by hand on stand-ins, 2026-11
 SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
 OWN_SWEEPS = 4  # of a time with itself, which settle faster
-BIAS_LIMIT = 20.0  # of log weights; keeps responsibilities finite: 4 gives the same
+BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite: 20 gives the same to 1 %
+LIGHT, HEAVY = 0.4, 1.6  # masses in shares of 1/m at which a particle is moved or split; by hand
+MOVED_AT_ONCE = 8  # one in so many particles; set by hand, 2026-11
+SPLIT_APART = 0.5  # bandwidths between the halves of a split particle, times a normal; by hand
+LEAST_SPREAD = 0.05  # of the residual variance: a noisy one may be negative; set by hand, 2026-11
+CLUSTER_WIDTH = 0.1  # of the cluster in which particles begin; set by hand, 2026-11
 FIRST_BANDWIDTH = 12**-0.5  # standard deviation of somebody anywhere in the box
 
 S = TypeVar("S", bound=tuple[Any, ...])  # a schedule
@@ -76,6 +89,7 @@ class Fixed(NamedTuple):
 class Trace(NamedTuple):
     """What a step did, for the diagnostics."""
 
+    alpha: jax.Array  # (T,) step size after the noise limit
     noise: jax.Array  # (T,) standard deviation of a move's privacy noise, in bandwidths
     bandwidth: jax.Array  # (T,)
     marginal_error: jax.Array  # () largest L1 error of the couplings
@@ -84,46 +98,52 @@ class Trace(NamedTuple):
 class Schedule(NamedTuple):
     """Numbers (K,) of all steps; those of one step (`stride`) are arrays too, compiled once."""
 
-    step_size: Floats  # alpha, and the gain of the running masses
+    step_size: Floats  # alpha
     time_coupling: Floats  # weight of the neighbours
     temperature: Floats  # standard deviation of a unit step's noise, in bandwidths
+    noise_limit: Floats  # largest noise of one step, in bandwidths over all coordinates
+    mass_rate: Floats  # gain of the running masses
+    relocate: Floats  # 1 while light particles may move, else 0
     learn: Floats  # exponent of the bandwidth's move to its estimate
     shrink: Floats  # smallest factor of the bandwidth in one step
     grow: Floats  # largest
 
 
 def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Schedule:
-    """Find the people's scale in one step, anneal the bandwidth, then settle: average what is left.
-
-    Steps k = 1, 2, .. of settling have the size 1 / (k + 1 / STEP_SIZE), so that particles, masses
-    and bandwidth become means over all of them.
+    """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps.
 
     Langevin noise moves a particle by as many bandwidths in all d coordinates together as in two:
     responsibilities follow the distance, and a particle that is kicked further each time the more
     coordinates there are loses its people, and then its way.
     """
-    s, annealed = np.arange(steps), round((1 - SETTLING_SHARE) * steps)
-    settling = s >= annealed
-    step_size = 1 / (np.maximum(s - annealed + 1, 0) + 1 / STEP_SIZE)
-    annealing = ANNEALED_TO ** (1 / max(annealed - 1, 1))
+    s = np.arange(steps)
+    annealed = max(LEAST_ANNEALING, round((1 - SETTLING_SHARE) * steps))
+    searching, settling, hot = s < SEARCH_STEPS, s >= annealed, s < HOT_SHARE * steps
+    into = np.clip((s - annealed + 1) / max(steps - annealed, 1), 0.0, 1.0)
+    step_size = STEP_SIZE * (LAST_STEP_SIZE / STEP_SIZE) ** into
+    annealing = ANNEALED_TO ** (1 / max(annealed - SEARCH_STEPS, 1))
+    averaging = 1 / (np.maximum(s - annealed, 0) + SETTLING_MASSES)
     return Schedule(
         step_size=step_size,
-        time_coupling=time_coupling * step_size,
-        temperature=np.where(settling, 0.0, TEMPERATURE * math.sqrt(2 / max(features, 2))),
+        time_coupling=np.where(searching, 0.0, time_coupling * step_size),
+        temperature=np.where(hot, TEMPERATURE * math.sqrt(2 / max(features, 2)), 0.0),
+        noise_limit=np.full(steps, NOISE_LIMIT),
+        mass_rate=np.where(searching, 0.0, np.where(settling, averaging, MASS_RATE)),
+        relocate=(~searching & hot).astype(float),
         learn=np.where(settling, step_size, 1.0),
-        shrink=np.where((s == 0) | settling, ANNEALED_TO, annealing),
-        grow=np.where(settling, 1 / ANNEALED_TO, 1.0),
+        shrink=np.where(searching, SEARCH_SHRINK, np.where(settling, SETTLING_SHRINK, annealing)),
+        grow=np.where(settling, SETTLING_GROW, 1.0),
     )
 
 
-def middle(times: int, m: int, features: int) -> State:
-    """All in the middle of the unit cube, with the bandwidth of people anywhere in it.
+def middle(times: int, m: int, features: int, rng: np.random.Generator) -> State:
+    """A small cluster in the middle of the unit cube, of the bandwidth of people anywhere in it.
 
-    The first step carries them to the people's mean, noise and annealing split them as clusters
-    split: no particle starts where nobody is, so none is left behind.
+    The first step carries it to the people's mean, the annealing splits it as clusters split: no
+    particle starts where nobody is, so none is left behind.
     """
-    middle = np.full((times, m, features), 0.5)
-    return state(middle, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
+    offsets = CLUSTER_WIDTH * (rng.uniform(size=(times, m, features)) - 0.5)
+    return state(0.5 + offsets, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
 
 
 def state(particles: Floats, bandwidth: Floats, problems: int) -> State:
@@ -163,7 +183,7 @@ def run(
         # needs no moments: JAX computes it while people are summed
         pull = () if step else (_transport(state.mixture, state.coupling, fixed.gaps),)
         moments, noise = measure(state.mixture)
-        kicks = rng.standard_normal(state.mixture.particles.shape, dtype=np.float32)
+        kicks = rng.standard_normal((2, *state.mixture.particles.shape), dtype=np.float32)
         given = moments, noise, kicks, stride(schedule, index), fixed
         state, trace = (step or langevin_step)(state, *given, *pull)
         traces.append(trace)
@@ -189,29 +209,34 @@ def langevin_step(
 ) -> tuple[State, Trace]:
     """One move of everything.
 
-    noise: (T,) standard deviation already inside the drift.  kicks: (T, m, d) standard normal.
+    noise: (T,) standard deviation already inside the drift.  kicks: (2, T, m, d) standard normal.
     pull: the `transport_drift` of the state, if it is known.
     """
     mixture = state.mixture
     sigma = mixture.bandwidth
-    alpha = stride.step_size
+    dimensions = mixture.particles.shape[-1]
+
+    relative = noise / sigma * jnp.sqrt(jnp.float32(dimensions))
+    alpha = jnp.minimum(stride.step_size, stride.noise_limit / jnp.maximum(relative, 1e-9))
     drawn, coupling = pull or transport_drift(mixture, state.coupling, fixed.gaps)
     wanted = stride.temperature * sigma
     missing = alpha * jnp.sqrt(jnp.maximum(wanted**2 - noise**2, 0.0))
     particles = (
         mixture.particles
-        - alpha * moments.drift
+        - alpha[:, None, None] * moments.drift
         + stride.time_coupling * drawn
-        + missing[:, None, None] * kicks
+        + missing[:, None, None] * kicks[0]
     )
-    bias = mixture.bias - alpha * (moments.mass - 1)
+    bias = mixture.bias - alpha[:, None] * (moments.mass - 1)
     bias = bias - bias.mean(axis=1, keepdims=True)
-    mass = state.mass + alpha * (moments.mass - state.mass)
+    moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
+    mass = state.mass + stride.mass_rate * (moments.mass - state.mass)
+    moved, mass = _relocate(moved, mass, kicks[1], stride.relocate)
     relative_noise = noise / (mass.shape[1] * KAPPA_SPREAD * sigma)
-    bandwidth = _bandwidth(sigma, moments.spread, relative_noise, stride, fixed.target)
-    bias = jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT)
-    moved = Mixture(jnp.clip(particles, 0.0, 1.0), bias, bandwidth)
-    trace = Trace(alpha * noise / sigma, moved.bandwidth, coupling.error.max())
+    moved = moved._replace(
+        bandwidth=_bandwidth(sigma, moments.spread, relative_noise, stride, fixed.target)
+    )
+    trace = Trace(alpha, alpha * noise / sigma, moved.bandwidth, coupling.error.max())
     return State(moved, mass, coupling), trace
 
 
@@ -244,20 +269,41 @@ def between_times(ahead: jax.Array, behind: jax.Array, gaps: jax.Array) -> jax.A
     return still.at[:-1].add(weight * ahead).at[1:].add(weight * behind)
 
 
+def _relocate(
+    mixture: Mixture, mass: jax.Array, kicks: jax.Array, allowed: Floats
+) -> tuple[Mixture, jax.Array]:
+    """Pair the lightest with the heaviest; where both are extreme, split the heavy one."""
+    times, m = mass.shape
+    pairs = max(1, m // MOVED_AT_ONCE)
+    row = jnp.arange(times, dtype=jnp.int32)[:, None]
+    # equal masses must not make a particle light and heavy
+    rank = mass + 1e-5 * jnp.arange(m, dtype=jnp.float32)
+    light, heavy = jax.lax.top_k(-rank, pairs)[1], jax.lax.top_k(rank, pairs)[1]
+    from_mass, to_mass = mass[row, light], mass[row, heavy]
+    go = (from_mass < LIGHT) & (to_mass > HEAVY) & (allowed > 0)
+    x, b = mixture.particles, mixture.bias
+    place = x[row, heavy]
+    apart = SPLIT_APART * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
+    x = x.at[row, light].set(jnp.where(go[..., None], place + apart, x[row, light]))
+    x = x.at[row, heavy].set(jnp.where(go[..., None], place - apart, place))
+    b = b.at[row, light].set(jnp.where(go, b[row, heavy], b[row, light]))
+    mass = mass.at[row, light].set(jnp.where(go, to_mass / 2, from_mass))
+    mass = mass.at[row, heavy].set(jnp.where(go, to_mass / 2, to_mass))
+    return mixture._replace(particles=jnp.clip(x, 0.0, 1.0), bias=b), mass
+
+
 def _bandwidth(
     sigma: jax.Array, spread: jax.Array, noise: jax.Array, stride: Schedule, target: jax.Array
 ) -> jax.Array:
     """sigma <- sigma (estimate / sigma)^learn within the step's limits.
 
     The estimate is the target (T,) set by hand where that is not 0, or the maximum-likelihood
-    bandwidth sigma sqrt(spread), where the spread (T,) with noise of deviation n (T,) is replaced
-    by its posterior mean: before, it is above 0, has the mean 1 and the density exp(-s), so that
-    after it is normal around spread - n^2 with deviation n, cut at 0. A bandwidth that took noise
-    at its word would fall in one step, and its people would be lost.
+    bandwidth sigma sqrt(spread), the spread (T,) shrunk to 1 by its noise (T,): the posterior mean
+    1 + (spread - 1) / (1 + noise^2) of a prior of mean and deviation 1, since a bandwidth that took
+    noise at its word would fall in one step, and its people would be lost.
     """
-    n = jnp.clip(noise, 1e-3, 30.0)  # as good as all, and nothing
-    z = jnp.maximum(spread / n, -30.0) - n
-    mean = n * (z + jnp.exp(norm.logpdf(z) - norm.logcdf(z)))
-    ratio = jnp.where(target > 0, target, sigma * jnp.sqrt(mean)) / sigma
+    spread = 1 + (spread - 1) / (1 + noise**2)
+    estimate = sigma * jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
+    ratio = jnp.where(target > 0, target, estimate) / sigma
     moved = sigma * jnp.clip(ratio**stride.learn, stride.shrink, stride.grow)
     return jnp.clip(moved, SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH)

@@ -225,16 +225,16 @@ def plain_step(
     """One move of the particles; noise (T,) is the deviation already inside the drift."""
     mixture, sigma = state.mixture, state.mixture.bandwidth
     drawn, coupling = plain_drift(mixture.particles, state.coupling, fixed)
-    eta = stride.step_size
+    eta = jnp.full_like(sigma, stride.step_size)
     missing = eta * jnp.sqrt(jnp.maximum((stride.temperature * sigma) ** 2 - noise**2, 0.0))
     particles = (
         mixture.particles
-        - eta * moments.drift
+        - eta[:, None, None] * moments.drift
         + stride.time_coupling * drawn
-        + missing[:, None, None] * kicks
+        + missing[:, None, None] * kicks[0]
     )
     moved = mixture._replace(particles=jnp.clip(particles, 0.0, 1.0))
-    trace = Trace(eta * noise / sigma, sigma, coupling.error.max())
+    trace = Trace(eta, eta * noise / sigma, sigma, coupling.error.max())
     return State(moved, state.mass, coupling), trace
 
 
