@@ -59,7 +59,7 @@ REFITS, MOST_REFITS = 2, 4
 apart than half of `UNKNOWN`, which intervals have in any case. One of a fit by tables, whose
 answers need none; intervals then have `OF_ONE` beside."""
 OF_ONE = 0.5
-"""Standard deviation of the logarithm of worth from one refit by tables to the next: of twelve random
+"""Standard deviation of the logarithm of worth from one refit by tables to the next: of 12 random
 tables and hospitals of benchmarks/random_tables.py it was .02 to .4, and 1.3 of one; intervals held
 11 of 12 of them (`python experiments/quality.py --tables`)."""
 READ_TIMES = 8  # when models are compared, if people are at any time or at more of them
