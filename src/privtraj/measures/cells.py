@@ -63,8 +63,8 @@ from privtraj.domain.domain import Plot
 from privtraj.measures.over_time import GridMeasure, TimeAverage, time_average
 from privtraj.privacy.noise import laplace_variance
 
-SIGNIFICANCE_EXPONENT = 1.3  # chance of a false cell: cells^-1.3 / 2. At 1.6 groups of people who
-# are few are lost (50 at a time: twice the error of three modes), at 1 noise is kept
+SIGNIFICANCE_EXPONENT = 1.4  # chance of a false cell: cells^-1.4 / 2. At 1.6 groups of people who
+# are few are lost (50 at a time: twice the error of three modes); at 1.3 spread ones get noise
 NEIGHBOUR_EXPONENT = 0.85  # beside one: chance 3^(-0.85 d) / 2; set by hand on stand-ins, 2026-11
 BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on stand-ins, 2026-11
 MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
