@@ -36,16 +36,15 @@ from privtraj.motion.sinkhorn import Potentials
 from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 
 # The schedule
-SEARCH_STEPS = 2  # first steps, which find the people's place and scale; set by hand, 2026-11
+SEARCH_STEPS = 2  # first steps, which find the people's place and scale; none: 3 % worse
 SETTLING_SHARE = 0.4  # of the steps, at the end; set by hand on stand-ins, 2026-11
 LEAST_ANNEALING = 3  # steps before settling
-STEP_SIZE, LAST_STEP_SIZE = 0.8, 0.15  # of an EM step; set by hand on stand-ins, 2026-11
+STEP_SIZE = 0.8  # of an EM step before settling; set by hand on stand-ins, 2026-11
 ANNEALED_TO = 0.1  # of the bandwidth, at least, over the annealing; set by hand, 2026-11
 TEMPERATURE = 0.25  # of a unit step in bandwidths at d = 2; set by hand on stand-ins, 2026-11
 HOT_SHARE = 0.75  # of the steps with Langevin noise and relocation; set by hand, 2026-11
 NOISE_LIMIT = 0.3  # largest privacy noise of a step in bandwidths; by hand on stand-ins, 2026-11
 MASS_RATE = 0.35  # gain of the running masses before settling; set by hand, 2026-11
-SETTLING_MASSES = 3  # settling gains are 1/3, 1/4, ..: an average; set by hand, 2026-11
 SEARCH_SHRINK = 0.1  # smallest factor of the bandwidth in a searching step; set by hand, 2026-11
 SETTLING_SHRINK, SETTLING_GROW = 0.9, 1.1  # limits of the same while settling; set by hand, 2026-11
 # The step
@@ -53,7 +52,7 @@ TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; set by hand on s
 SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
 OWN_SWEEPS = 4  # of a time with itself, which settle faster
 BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite: 20 gives the same to 1 %
-LIGHT, HEAVY = 0.4, 1.6  # masses in shares of 1/m at which a particle is moved or split; by hand
+LIGHT, HEAVY = 0.4, 1.6  # masses in 1/m of those who move and split; none: 16 % more squared W2
 MOVED_AT_ONCE = 8  # one in so many particles; set by hand, 2026-11
 SPLIT_APART = 0.5  # bandwidths between the halves of a split particle, times a normal; by hand
 LEAST_SPREAD = 0.05  # of the residual variance: a noisy one may be negative; set by hand, 2026-11
@@ -112,6 +111,9 @@ class Schedule(NamedTuple):
 def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Schedule:
     """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps.
 
+    Steps k = 1, 2, .. of settling have the size 1 / (k + 1 / STEP_SIZE), and so have the gains of
+    the masses: all become averages.
+
     Langevin noise moves a particle by as many bandwidths in all d coordinates together as in two:
     responsibilities follow the distance, and a particle that is kicked further each time the more
     coordinates there are loses its people, and then its way.
@@ -119,16 +121,14 @@ def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Sc
     s = np.arange(steps)
     annealed = max(LEAST_ANNEALING, round((1 - SETTLING_SHARE) * steps))
     searching, settling, hot = s < SEARCH_STEPS, s >= annealed, s < HOT_SHARE * steps
-    into = np.clip((s - annealed + 1) / max(steps - annealed, 1), 0.0, 1.0)
-    step_size = STEP_SIZE * (LAST_STEP_SIZE / STEP_SIZE) ** into
+    step_size = 1 / (np.maximum(s - annealed + 1, 0) + 1 / STEP_SIZE)
     annealing = ANNEALED_TO ** (1 / max(annealed - SEARCH_STEPS, 1))
-    averaging = 1 / (np.maximum(s - annealed, 0) + SETTLING_MASSES)
     return Schedule(
         step_size=step_size,
         time_coupling=np.where(searching, 0.0, time_coupling * step_size),
         temperature=np.where(hot, TEMPERATURE * math.sqrt(2 / max(features, 2)), 0.0),
         noise_limit=np.full(steps, NOISE_LIMIT),
-        mass_rate=np.where(searching, 0.0, np.where(settling, averaging, MASS_RATE)),
+        mass_rate=np.where(searching, 0.0, np.where(settling, step_size, MASS_RATE)),
         relocate=(~searching & hot).astype(float),
         learn=np.where(settling, step_size, 1.0),
         shrink=np.where(searching, SEARCH_SHRINK, np.where(settling, SETTLING_SHRINK, annealing)),
