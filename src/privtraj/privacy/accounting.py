@@ -191,7 +191,7 @@ class Tally:
         rungs = _FEW_RUNGS if self.sampled else _MANY_RUNGS
         ladder = np.linspace(0.0, 1.0, rungs) ** 2 * min(self._enough(), 200.0)
         # (e, d) implies (eps, d) for every eps >= e
-        delta, growth = np.minimum.accumulate(self._along(ladder)), np.exp(ladder)
+        delta, growth = np.minimum.accumulate(self._at(ladder)), np.exp(ladder)
         bounds = np.minimum(delta + growth * fpr, 1 - (1 - delta - fpr) / growth)
         return np.clip(bounds.min(axis=-1), 0.0, 1.0)
 
@@ -217,31 +217,34 @@ class Tally:
             total += probability * gaussian_delta(epsilons - loss, self.mu)
         return self.revealed + (1 - self.revealed) * total
 
-    def _at(self, epsilon: float, interval: float = FINE) -> float:
-        """`_along` of one epsilon."""
-        return float(self._along(np.array([epsilon]), interval)[0])
-
-    def _along(self, epsilons: Floats, interval: float = FINE) -> Floats:
-        """delta + (1 + e^epsilon) slack at these very epsilons: in closed form, or on the grid."""
+    def _at(self, epsilon: Any, interval: float = FINE) -> Any:
+        """delta + (1 + e^epsilon) slack at this very epsilon, or at each of (n,): in closed form,
+        or on the grid."""
+        epsilons = np.atleast_1d(epsilon)
+        delta = np.empty(len(epsilons))
         if self.sampled:
             grid = _distribution(replace(self, slack=0.0), interval)
-            delta = np.array([grid.delta(epsilon) for epsilon in epsilons.tolist()])
+            for k, one in enumerate(epsilons.tolist()):
+                delta[k] = grid.delta(one)
         else:  # as in `closed`, a block of epsilons with all losses at once
             losses, probabilities, largest = _laplace_losses(self.shifts)
-            blocks = np.array_split(epsilons, -(-epsilons.size * losses.size // 2**16))
-            each = [gaussian_delta(np.subtract.outer(one, losses), self.mu) for one in blocks]
-            delta = np.concatenate([one @ probabilities for one in each])
+            rows = max(2**16 // losses.size, 1)
+            for start in range(0, len(epsilons), rows):
+                some = slice(start, start + rows)
+                apart = np.subtract.outer(epsilons[some], losses)
+                delta[some] = gaussian_delta(apart, self.mu) @ probabilities
             delta = self.revealed + (1 - self.revealed) * delta
             # a delta that is not zero must not look like it, whatever floats lose
             below = float(largest)  # and then the last float that is
             below = math.nextafter(below, -math.inf) if Fraction(below) >= largest else below
-            some = (self.mu_squared > 0) | (epsilons <= below)
             least = math.nextafter(self.revealed, 1.0)
-            delta = np.where(some & (delta <= self.revealed), least, delta)
+            hidden = (delta <= self.revealed) & ((self.mu_squared > 0) | (epsilons <= below))
+            delta = np.where(hidden, least, delta)
         if self.slack > 0:
             with np.errstate(over="ignore"):  # then nothing is promised
                 delta = delta + (1 + np.exp(epsilons)) * self.slack
-        return np.minimum(delta, 1.0)
+        delta = np.minimum(delta, 1.0)
+        return delta if np.ndim(epsilon) else float(delta[0])
 
     def _enough(self, delta: float = 1e-12) -> float:
         """An epsilon that reaches delta if any does: P(loss > it) <= delta, or <= slack if any.
