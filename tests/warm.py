@@ -50,7 +50,7 @@ def main():
         table, model = Path(folder, "a.csv"), Path(folder, "a.privtraj")
         table.write_text("id,t,x\n" + "".join(f"{k},0.{k},0.{k}\n" for k in range(65)))
         public = f"{table} --person id --time-range 0 1 --json"
-        fit = f"fit {public} --time t --feature x 0 1 --epsilon 1 --delta 1e-5 --out {model}"
+        fit = f"fit {public} --time t --feature x 0 1 --epsilon 1 --delta 1e-5 --yes --out {model}"
         extend = f"extend {model} {public} --past revise --out {folder}/b.privtraj"
         for words in (fit, extend):
             with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):

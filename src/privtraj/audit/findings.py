@@ -98,8 +98,9 @@ class Finding:
         runs = self.rates.absent, self.rates.present
         return could_see(self.claim, *runs, self.delta, self.confidence)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, scores: bool = True) -> dict[str, Any]:
         """JSON values; None stands for an infinite epsilon."""
+        names = ("scores_without", "scores_with") if scores else ()
         return {
             "attack": self.attack,
             "canary": self.canary,
@@ -112,6 +113,7 @@ class Finding:
             "epsilon_shape": _finite(self.epsilon_shape),
             "could_see": _finite(self.could_see),
             "violated": self.violated,
+            **{name: getattr(self, name).tolist() for name in names},
         }
 
 
@@ -178,7 +180,7 @@ class Audit:
             "view": self.view,
             "runs": self.runs,
             "confidence": self.confidence,
-            "strongest": self.strongest.to_dict(),
+            "strongest": self.strongest.to_dict(scores=False),
             "attacks": [one.to_dict() for one in self.findings],
             "noise": {
                 "false_alarm_rate": self.false_alarms,

@@ -37,7 +37,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -663,6 +663,7 @@ def _parse(data: bytes, path: Path) -> _Book | None:
     return _Book(salt, adjacency, lines[-1], size, entries, fitted, hashes, notes, ended)
 
 
+@lru_cache(maxsize=4096)  # a command reads the same lines a dozen times
 def _record(line: bytes, before: bytes) -> _Record:
     values = strict_json(line)
     if values.pop("before") != _sha256(before):
