@@ -15,12 +15,7 @@ have sqrt(K) times the noise of one. Noise that later batches take back (trees, 
 gains nothing over 24 of them: trees of Laplace noise need 5 levels, Gaussian noise at epsilon 1 has
 7 times the variance.
 
-Tables.  The model keeps the noisy tables of all batches as sums (`Record.told`); a batch is counted
-in the groups that are there, and all are read as one fit reads its own. Groups are functions of
-released numbers. Where people went where groups are wide, pairs of columns are counted in new ones,
-and the past beside them, as follows.
-
-Anything else (gradients, models without counts) is one fit of the batch and of as many
+Anything else (gradients, tables, models without counts) is one fit of the batch and of as many
 people as the model has seen, drawn from its last fit (`WithPast`): they are public, and each fit
 adds its noise to everybody so far instead of to 1/K of them. The model keeps them
 (`Record.past_people`), as a published past that stays would keep the noise of batch k with a weight
