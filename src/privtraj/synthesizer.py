@@ -255,7 +255,6 @@ class TrajectorySynthesizer(Recipe):
             **more,
             certificate=certificate,
             counted=found.counted,
-            told=found.told,
             cloud_size=self.particles or max(count, RELEASED_PARTICLES),
             settings={
                 **found.settings,

@@ -14,8 +14,6 @@ import privtraj as pt
 from privtraj import cli
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.base.space import Slabs
-from privtraj.measures import pairs
-from privtraj.measures.tables import Told
 from privtraj.privacy.accounting import Parallel, epsilon_at, from_entries, releases
 from privtraj.privacy.certificate import (
     BATCHES,
@@ -30,11 +28,11 @@ from privtraj.stream import extend as extend_module
 from privtraj.stream.people import People, new_key
 
 
-def month(k, people=300, seed=0, speed=0.05, **declared):
+def month(k, people=300, seed=0, **declared):
     """People of month k, who go to the right."""
     rng = np.random.default_rng([seed, k + 1])
     times = k + rng.random(people)
-    points = np.stack([0.2 + speed * times, np.full(people, 0.5)], axis=1)
+    points = np.stack([0.2 + 0.05 * times, np.full(people, 0.5)], axis=1)
     points = np.clip(points + 0.05 * rng.standard_normal((people, 2)), 0, 1)
     declared = {"time_range": (k, k + 1)} | declared
     return pt.Snapshots.from_arrays(times, points, bounds=[(0, 1)] * 2, **declared)
@@ -397,123 +395,16 @@ def test_windows_that_are_shorter_than_those_of_the_batch_become_one(january, ma
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("measure", ["tables", "gradients"])
-def test_what_is_published_of_the_past_does_not_change_what_later_batches_know(measure):
-    first = pt.TrajectorySynthesizer(1.0, 1e-5, measure=measure, seed=0).fit(month(0))
+def test_what_is_published_of_the_past_does_not_change_what_later_batches_know():
+    first = pt.TrajectorySynthesizer(1.0, 1e-5, measure="tables", seed=0).fit(month(0))
     grown = [
         first.extend(month(1), past=past, new_people=True, seed=1) for past in ("keep", "revise")
     ]
     one, other = (m.extend(month(2), past="revise", new_people=True, seed=2) for m in grown)
     assert np.array_equal(one.particles, other.particles)
     assert np.array_equal(one.past_people, other.past_people)
-    assert np.array_equal(one.told, other.told)
-    assert bool(one.told.size) == (measure == "tables")
-    if measure == "gradients":
-        assert one.past_people.shape == (pytest.approx(900, rel=0.2), 3)  # a time and two numbers
+    assert one.past_people.shape == (pytest.approx(900, rel=0.2), 3)  # a time and two numbers
     assert not one.counted.size
-
-
-@pytest.fixture(scope="module")
-def tables():
-    """Models of one to three months of people who stay; their axes."""
-    maker = pt.TrajectorySynthesizer(50.0, 1e-5, measure="tables", seed=0)
-    models = [maker.fit(month(0, speed=0))]
-    for k in (1, 3):
-        late = {"past": "revise", "new_people": True, "seed": k}
-        models.append(models[-1].extend(month(k, speed=0), **late))
-    return models, month(0).axes
-
-
-def test_tables_of_batches_are_added_and_nothing_else_changes(tables):
-    models, axes = tables
-    one, two, three = (Told.unpacked(model.told, axes) for model in models)
-    for before, after in ((one, two), (two, three)):
-        assert all(map(np.array_equal, sum(before.cuts, ())[:6], sum(after.cuts, ())[:6]))
-        assert before.tables.keys() == after.tables.keys()
-        for (counts, spread), (more, spreads) in zip(before.alone, after.alone, strict=True):
-            noise = np.sqrt(counts.size * (spreads - spread))  # of the sum, and of nobody else
-            assert (more - counts).sum() == pytest.approx(300, abs=4 * noise)
-        for key, (counts, spread) in before.tables.items():
-            more, spreads = after.tables[key]
-            noise = np.sqrt(spreads.sum() - spread.sum())
-            assert more.sum() - counts.sum() == pytest.approx(300, abs=4 * noise)
-            assert noise < 40
-    assert three.ends[[0, -1]].tolist() == [0, 4]
-    assert len(three.part) == 8
-    assert 2.5 in three.ends  # of a month that nobody was in, half
-    over_time = three.tables[0, 2, "bands"][0][0].sum(axis=0)
-    months = np.histogram(three.ends[:-1] + 1e-6, [0, 2, 2.5, 4], weights=over_time)[0]
-    assert months.sum() == pytest.approx(900, abs=80)
-
-
-def test_people_who_go_where_groups_are_wide_are_measured_in_others():
-    first = pt.TrajectorySynthesizer(50.0, 1e-5, measure="tables", seed=0).fit(month(0))
-    late = {"past": "revise", "new_people": True, "seed": 1}
-    grown = first.extend(month(4, speed=0.15), **late)
-    cuts = [Told.unpacked(model.told, month(0).axes).cuts[0] for model in (first, grown)]
-    assert not np.array_equal(cuts[0].bands, cuts[1].bands)
-    means = [grown.sample(2000, [t], seed=0).values[:, 0, 0].mean() for t in (0.5, 4.5)]
-    assert means == pytest.approx([0.225, 0.83], abs=0.05)
-    assert grown.verify() == pytest.approx(first.verify(), rel=1e-3)  # nobody pays twice for it
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("speed", [0, 0.15])
-def test_people_with_several_records_are_added_to_tables(speed):
-    several = {"records_per_person": 3}
-    first = pt.TrajectorySynthesizer(5.0, 1e-5, measure="tables", seed=0)
-    model = first.fit(month(0, speed=speed, person=np.arange(300) // 3, **several))
-    batch = month(3, speed=speed, person=np.arange(300) // 3, **several)
-    grown = model.extend(batch, new_people=True, seed=1)
-    assert grown.verify() == pytest.approx(5, rel=1e-3)
-    (tree,) = grown.certificate.guarantee.parts
-    assert {event.person for event, _ in releases(tree.branches[-1])} == {(3, True)}
-
-
-def test_late_people_are_added_to_the_windows_that_they_were_in(tables):
-    models, axes = tables
-    late = month(1, people=400, seed=3, speed=0)
-    grown = models[1].extend(late, past="revise", new_people=True, seed=3)
-    before, after = (Told.unpacked(model.told, axes) for model in (models[1], grown))
-    assert np.array_equal(before.ends, after.ends)
-    touched = before.ends[1:] > 1
-    for key in ((0, 2, "bands"), (1, 2, "bands")):
-        own = (after.tables[key][0] - before.tables[key][0])[0].sum(axis=0)
-        assert own[touched].sum() == pytest.approx(400, abs=30)
-        assert not own[~touched].any()
-    parts = after.tables[0, 1, "parts"][0] - before.tables[0, 1, "parts"][0]
-    changed = np.flatnonzero(parts.any(axis=(1, 2)))
-    assert np.array_equal(np.unique(before.part[touched]), changed)
-
-
-def test_tables_are_kept_in_a_file_and_others_are_refused_before_anything_is_spent(
-    tables, tmp_path
-):
-    models, axes = tables
-    models[1].save(tmp_path / "a.privtraj", not_private=True)
-    again = pt.load(tmp_path / "a.privtraj")
-    assert np.array_equal(again.told, models[1].told)
-    told = Told.unpacked(again.told, axes)
-    assert np.array_equal(told.packed(), again.told)
-    good, rng = again.told, np.random.default_rng(0)
-    wrong = [good[:-1], good[1:], np.append(good, 1.0), -good, good[::-1], 0 * good, good + 1]
-    wrong += [rng.permutation(good), np.full(50, -5.0), np.array([2.0, 1e9, 1e9]), 1e300 * good]
-    ledger = pt.LedgerFile(tmp_path / "l", cap_epsilon=99, cap_delta=0.1)
-    for values in wrong:
-        with pytest.raises(InputError, match="the tables of this model cannot be read"):
-            replace(again, told=values).extend(month(2), new_people=True, ledger=ledger)
-    assert not ledger.begun
-
-
-@pytest.mark.thorough
-def test_a_model_of_few_people_is_measured_anew_when_they_are_many():
-    first = pt.TrajectorySynthesizer(1.0, 1e-5, measure="tables", seed=0)
-    models, many = [first.fit(month(0, people=30))], {"new_people": True, "past": "revise"}
-    for k in (1, 2):
-        models.append(models[-1].extend(month(k, people=20_000), seed=k, **many))
-    groups = [pairs.count(Told.unpacked(m.told, month(0).axes).cuts[0].groups) for m in models]
-    assert groups[0] == groups[1] == 3
-    assert groups[2] > 9
 
 
 def test_people_who_stand_for_the_past_are_kept_in_a_file(january, tmp_path):

@@ -110,7 +110,7 @@ class Fit(NamedTuple):
     resolution: (K,) how finely each window was seen.
     worth: rough number of people per time that this budget buys.
     settings, diagnostics: what the model says about itself.
-    counted, told: the counts themselves, where later ones can be combined with them (`Record`).
+    counted: the counts themselves, where later ones can be combined with them (`Record.counted`).
     """
 
     marginals: Marginals
@@ -123,7 +123,6 @@ class Fit(NamedTuple):
     settings: dict[str, Any]
     diagnostics: dict[str, Any]
     counted: Floats = NOT_COUNTED
-    told: Floats = NOT_COUNTED
 
 
 class Measure(ABC):

@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,9 +62,9 @@ BANDS, GROUPS, PARTS = "bands", "groups", "parts"
 """What a table of two columns counts: bands, groups, or bands in P parts of time."""
 Pair = tuple[int, int]
 Key = tuple[int, int, str]
-Noisy = dict[Key, tuple[Floats, Floats]]
-"""Noisy tables (1, B_i, B_j), (1, A_i, A_j) or (P, B_i, B_j), and the variance of their cells. Time
-is the last column; each of its windows is a group and a band."""
+Noisy = dict[Key, tuple[Floats, float]]
+"""Noisy tables (1, B_i, B_j), (1, A_i, A_j) or (P, B_i, B_j), and the variance of a cell. Time is
+the last column; each of its windows is a group and a band."""
 
 
 # How a column is cut ------------------------------------------------------------------------------
@@ -304,17 +304,15 @@ class Contrasts(NamedTuple):
 
     @classmethod
     def of(
-        cls, table: Floats, expected: Floats, variance: Any, rows: Functions, columns: Functions
+        cls, table: Floats, expected: Floats, variance: float, rows: Functions, columns: Functions
     ) -> Contrasts:
-        """Of (P, n, k) people beyond those that were expected.  variance: of cells, or of each."""
+        """Of (P, n, k) people beyond those that were expected.  variance: of a cell."""
         people = np.maximum(expected.sum(axis=(1, 2)), 1.0)[:, None, None]
         rest = table - expected
         rest = rest - rows.shares[:, None] * rest.sum(axis=1, keepdims=True)
         rest = rest - columns.shares * rest.sum(axis=2, keepdims=True)
         theta = rows.values.T @ rest @ columns.values / people
-        noise = (rows.values**2).T @ np.broadcast_to(variance, table.shape) @ columns.values**2
-        noise = np.where(np.isfinite(np.outer(rows.scale, columns.scale)), noise, np.inf)
-        return cls(theta, noise / people**2)
+        return cls(theta, variance / people**2 * np.outer(rows.scale, columns.scale))
 
     def and_also(self, other: Contrasts) -> Contrasts:
         """What both say, by their variance."""
@@ -423,15 +421,15 @@ def explained(tables: Noisy, known: list[Known], cuts: list[Cut], part: Ints) ->
     time, known = len(cuts) - 1, list(known)
     sums, weights = [], []
     for (*pair, kind), (counts, variance) in tables.items():  # what they say of single columns
-        total, noise = counts.sum(axis=0), variance.sum(axis=0)
+        total, noise = counts.sum(axis=0), len(counts) * variance
         for axis, column in enumerate(pair):
-            margin, spread = total.sum(axis=1 - axis), noise.sum(axis=1 - axis)
+            margin, spread = total.sum(axis=1 - axis), total.shape[1 - axis] * noise
             if column == time:
                 sums.append(margin)
                 weights.append(1 / spread)
             else:
                 of = cuts[column].groups if kind == GROUPS else cuts[column].bands
-                known[column] = known[column].updated(of, margin, float(spread[0]))
+                known[column] = known[column].updated(of, margin, spread)
     sizes: Floats = np.maximum(np.average(sums, axis=0, weights=weights), 1.0)
     people = float(sizes.sum())
     shares = [
@@ -450,11 +448,12 @@ def explained(tables: Noisy, known: list[Known], cuts: list[Cut], part: Ints) ->
         coarse = bands[pair[0]].T @ expected @ bands[pair[1]]
         for kind in (BANDS, GROUPS, PARTS):
             if (*pair, kind) in tables:
+                counts, variance = tables[*pair, kind]
                 here, *of = (coarse, rows.coarse, columns.coarse)
                 if kind == GROUPS:
                     here, *of = (expected, rows.fine, columns.fine)
-                total, noise = (one.sum(axis=0)[None] for one in tables[*pair, kind])
-                one = Contrasts.of(total, here[None], noise, *of)
+                total = counts.sum(axis=0)[None], here[None], len(counts) * variance
+                one = Contrasts.of(*total, *of)
                 made = [made[0].and_also(one) if made else one]
         return made[0]
 
@@ -501,7 +500,7 @@ def explained(tables: Noisy, known: list[Known], cuts: list[Cut], part: Ints) ->
         parts[:, *at] = same
         parts_precision[:, *at] = _of_a_cell(moves, rows, columns) / held**2
     precision = np.array(precise), always_precision, parts_precision
-    noise = float(np.mean(np.sum(weights, axis=0))) ** -0.5
+    noise = float(np.sum(weights)) ** -0.5
     return Explained(known, sizes, noise, over_time, always, parts, precision, bases, when, doubts)
 
 

@@ -20,9 +20,8 @@ A person of any time tells about every pair, and particles carry what is known f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from itertools import combinations
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,23 +74,11 @@ MOST_WINDOWS = 16
 PER_CELL, FEWEST_GROUPS, MOST_GROUPS = 3.0, 3, 16
 """People in a cell of two numbers, in standard deviations of its noise, that set how many groups a
 number has there, about 9: 2.5 and 5 lose 3 % in answers, 10 loses 9 %."""
-MORE = 0.3, 0.7
-"""The same for a batch of further people, whose tables are those that are there: after 24 batches
-of 300 people of a mixed clinic .15 and .85 lose 4 %; so does counting columns over time as pairs
-against `pairs.OVER_TIME`."""
-MOST_PARTS = 4
-"""Of time, of all batches together, as of a fit whose groups are many; 1 is as good."""
-WIDER = 1.25
-"""Times as often as in new bands two people may be in one of the old: where all people of a second
-month are beyond those of the first, it is 1.5; chance alone makes it 1.05."""
-TOO_COARSE = 3.0
-"""Times as many groups as there are, at which all is measured anew."""
 PEOPLE = 8192
 """Who are drawn from the particles and released: against 16,384, 4,096 lose 9 % in
 means and 7 % in shares."""
 
 _ALWAYS = Slabs.between(np.empty(0))
-_KINDS = pairs.BANDS, pairs.GROUPS, pairs.PARTS
 
 
 def deviation(mu: float, turn: int, tables: int) -> float:
@@ -158,14 +145,13 @@ class Tables(Measure):
 
     def fit(self, guard: Guard, task: Task) -> Fit:
         """Curves of people through S windows: particle i of all knots is one person."""
-        axes = guard.shape.axes
+        axes, recipe, rng = guard.shape.axes, task.recipe, task.rng
         done = task.progress or (lambda step, of: None)
         windows = _windows(guard, task)
         guard = guard.in_slabs(windows)
         mu, names = left(guard, calibrate_gaussian), _names(task.public)
-        asked = _Asked(guard, mu, names)
-        alone = _alone(asked, axes)
-        known = _known(alone, axes)
+        asked, ends = _Asked(guard, mu, names), Ends.of(windows)
+        known = _alone(asked, axes)
         done(1, len(ROUNDS) + 1)
         detail = Detail.of(mu, len(known), float(known[0].people.sum()))
         cuts = _cuts(asked, axes, known, detail)
@@ -176,15 +162,6 @@ class Tables(Measure):
             done(turn, len(ROUNDS) + 1)
             found = pairs.explained(tables, known, cuts, part)
             tables = asked.more(tables, turn, pairs.most_telling(found, mu**2 * ROUNDS[turn]))
-        ends = np.concatenate([windows.moments[:1], windows.edges, windows.moments[-1:]])
-        told = Told(ends, part, detail, cuts[:-1], alone, tables).by_part()
-        return self.read(told, tables, windows, task)
-
-    def read(self, told: Told, tables: pairs.Noisy, windows: Resolution, task: Task) -> Fit:
-        """Curves of people that explain tables, which are released."""
-        axes, recipe, rng, part = task.public.axes, task.recipe, task.rng, told.part
-        done, cuts = task.progress or (lambda step, of: None), told.cuts_with_time
-        known, ends = _known(told.alone, axes), Ends.of(windows)
         found = pairs.explained(tables, known, cuts, part)
         sizes, people = found.sizes, float(found.sizes.sum())
         shares = [one.shares for one in found.known]
@@ -228,51 +205,7 @@ class Tables(Measure):
             min(people**2 / max(pairs.noise_of(found), 1.0), people / windows.count),
             {"measure": self.name, "steps": len(ROUNDS), "cells_per_side": None},
             {},
-            told=told.packed(),
         )
-
-    def more(
-        self, guard: Guard, task: Task, told: Told, first: int, last: int, anew: Callable[[], Guard]
-    ) -> Told:
-        """What was told, and what a batch of further people says of the windows from `first` to
-        before `last`: the same columns and pairs, in the same groups and bands. These are released,
-        so a record is in one cell of each table, as in a fit, and both rounds together tell mu.
-
-        anew: a guard of the same ledger, of the batch beside people who are public and stand for
-        the past. Where single columns say that people went where groups are wide, groups are made
-        anew, and pairs counted in them of all.
-        """
-        axes, time = guard.shape.axes, len(told.cuts)
-        mu, names = left(guard, calibrate_gaussian), _names(task.public)
-        windows, part = Slabs.between(told.ends[first + 1 : last]), told.part[first:last]
-        asked = _Asked(guard.in_slabs(windows), mu, names, rounds=MORE)
-        both = zip(told.alone, _alone(asked, axes), strict=True)
-        told = told._replace(alone=[(x + own, v + more) for (x, v), (own, more) in both])
-        known = _known(told.alone, axes)
-        cuts = _cuts(asked, axes, known, told.detail)[:-1]
-        if any(map(_wider, told.cuts, cuts, known)):
-            told, first, last, part = told.begun(cuts), 0, len(told.part), told.part
-            windows = Slabs.between(told.ends[1:-1])
-            asked = asked._replace(guard=anew().in_slabs(windows))
-        part = part - (start := int(part[0]))
-        asked = asked._replace(windows=windows, cuts=told.cuts_with_time, part=part)
-        wanted: dict[pairs.Key, float] = {}
-        for i, j, kind in told.tables:
-            cells = math.prod(told.tables[i, j, kind][0].shape[1:])
-            weight = pairs.OVER_TIME * math.sqrt(windows.count / len(told.part)) if j == time else 1
-            wanted[i, j, kind] = weight * math.sqrt(cells)
-        tables = dict(told.tables)
-        for key, own in asked.more({}, 1, wanted).items():
-            place: tuple[slice, ...] = ()
-            if key[1] == time:
-                place = slice(None), slice(None), slice(first, last)
-            elif key[2] == pairs.PARTS:
-                place = (slice(start, start + int(part[-1]) + 1),)
-            counts, spread = tables[key][0].copy(), tables[key][1].copy()
-            counts[place] += own[0]
-            spread[place] += own[1]
-            tables[key] = counts, spread
-        return told._replace(tables=tables)
 
 
 def _names(public: Public) -> list[str]:
@@ -293,28 +226,22 @@ def _windows(guard: Guard, task: Task) -> Resolution:
     return Resolution(moments, listed, even_windows(len(moments), min(wanted, most)))
 
 
-def _each(axes: Axes) -> list[tuple[int, int]]:
-    """Columns that are counted by themselves, and in how many cells."""
-    finely = [(levels,) if levels else VALUES for levels in axes.levels]
-    return [(j, side) for j, sides in enumerate(finely) for side in sides]
-
-
-def _alone(asked: _Asked, axes: Axes) -> list[tuple[Floats, float]]:
+def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
     """Every column by itself; a number that may be missing together with its flag, as whoever lacks
     it stands at its middle."""
-    flag, wanted = dict(axes.flags), _each(axes)
+    flag = dict(axes.flags)
+    wanted = [
+        (j, side)
+        for j, levels in enumerate(axes.levels)
+        for side in ((levels,) if levels else VALUES)
+    ]
     asking = [((j, flag[j]) if j in flag else (j,), _ALWAYS) for j, _ in wanted]
     sides = [axes.sides(side) for _, side in wanted]
     budgets = [math.sqrt(axes.levels[j] or VALUES[0]) for j, _ in wanted]
-    return asked.tables(0, asking, sides, budgets)
-
-
-def _known(answers: list[tuple[Floats, float]], axes: Axes) -> list[pairs.Known]:
-    """People of every value of each column, of what is told of columns by themselves."""
-    flag = dict(axes.flags)
     counts: list[list[Floats]] = [[] for _ in axes.levels]
     noise = np.ones(len(counts))  # of a cell of each column
-    for (j, side), (table, of_a_cell) in zip(_each(axes), answers, strict=True):
+    answers = asked.tables(0, asking, sides, budgets)
+    for (j, side), (table, of_a_cell) in zip(wanted, answers, strict=True):
         counts[j].append(table.reshape(side, -1))
         noise[j] = math.sqrt(of_a_cell)
     fewest = [one[0] for one in counts]
@@ -364,7 +291,6 @@ class _Asked(NamedTuple):
     windows: Slabs = _ALWAYS
     cuts: Sequence[pairs.Cut] = ()
     part: Ints = np.zeros(1, np.int64)
-    rounds: tuple[float, ...] = ROUNDS
 
     def tables(
         self,
@@ -385,7 +311,7 @@ class _Asked(NamedTuple):
                 few = tuple(one if j in columns else None for j, one in enumerate(groups[k]))
             along = tuple(side if j in columns else 1 for j, side in enumerate(mine))
             questions.append(Table(windows, along, float(weights[k]), few))
-        z = 1 / (self.mu * math.sqrt(self.rounds[turn]))
+        z = 1 / (self.mu * math.sqrt(ROUNDS[turn]))
         asking = dict.fromkeys(columns for columns, _ in wanted)
         about = ", ".join(" x ".join(self.names[j] for j in columns) for columns in asking)
         if turn > 0 and len(asking) == math.comb(len(self.names) + 1, 2) > 1:
@@ -412,164 +338,9 @@ class _Asked(NamedTuple):
             counts = table.T[None]
             if j < time:
                 counts = table.reshape(len(table), pairs.count(of[i]), pairs.count(of[j]))
-            own = counts, np.full(counts.shape, variance)
-            told[i, j, kind] = _averaged(told[i, j, kind], own) if (i, j, kind) in told else own
+            if (i, j, kind) in told:
+                before, known = told[i, j, kind]
+                share = known / (known + variance)
+                counts, variance = before + share * (counts - before), share * variance
+            told[i, j, kind] = counts, variance
         return told
-
-
-def _averaged(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Two tables of the same people, by the variance of each."""
-    share = one[1] / (one[1] + other[1])
-    return one[0] + share * (other[0] - one[0]), share * other[1]
-
-
-# What later batches are added to ------------------------------------------------------------------
-
-
-class Told(NamedTuple):
-    """All that batches of different people have told: counts and variances are sums of theirs.
-
-    ends: (S + 1,) of windows.  part: (S,) of each window.  detail, cuts: of the columns.
-    alone: of each column by itself, counts (1, cells) and the variance of a cell.  tables: of pairs
-    by part, BANDS being all parts together.
-    """
-
-    ends: Floats
-    part: Ints
-    detail: Detail
-    cuts: list[pairs.Cut]
-    alone: list[tuple[Floats, float]]
-    tables: pairs.Noisy
-
-    @property
-    def cuts_with_time(self) -> list[pairs.Cut]:
-        """Each window is a group and a band of time."""
-        turns = np.arange(len(self.part))
-        return [*self.cuts, pairs.Cut(turns, turns, turns, True)]
-
-    def too_coarse(self, people: float) -> bool:
-        """Whether so many people would be in far more groups by now, as `Detail` has it."""
-        numbers = [pairs.count(cut.groups) for cut in self.cuts if len(cut.cells) == VALUES[-1]]
-        least = min(variance.sum(axis=0).min() for _, variance in self.tables.values())
-        groups = math.sqrt(people / (PER_CELL * math.sqrt(least)))
-        return min(groups, MOST_GROUPS) >= TOO_COARSE * max(numbers, default=MOST_GROUPS)
-
-    def by_part(self) -> Told:
-        """With bands of every pair in each part: those that were told of all parts together are
-        spread over them by their people, as nothing else is known of them."""
-        time, made = len(self.cuts), dict(self.tables)
-        people = np.sum([t.sum(axis=(0, 1)) for (_, j, _), (t, _) in made.items() if j == time], 0)
-        held = np.bincount(self.part, np.maximum(people, 1.0))
-        shares = (held / held.sum())[:, None, None]
-        for i, j in combinations(range(time), 2):
-            of_all = made.pop((i, j, pairs.BANDS))
-            by_part = shares * of_all[0], shares * of_all[1]
-            if (i, j, pairs.PARTS) in made:
-                by_part = made[i, j, pairs.PARTS]
-                told = [one.sum(axis=0) for one in by_part]
-                both = _averaged(of_all, (told[0][None], told[1][None]))
-                by_part = by_part[0] + shares * (both[0] - told[0]), by_part[1]
-            made[i, j, pairs.PARTS] = by_part
-        return self._replace(tables=made)
-
-    def begun(self, cuts: list[pairs.Cut]) -> Told:
-        """Nothing of pairs, in other groups."""
-        made, time = self._replace(cuts=cuts, tables={}), len(cuts)
-        sides = [pairs.count(cut.bands) for cut in made.cuts_with_time]
-        for i, j in combinations(range(time + 1), 2):
-            kind, of = (pairs.BANDS, 1) if j == time else (pairs.PARTS, int(self.part[-1]) + 1)
-            nothing = np.zeros((of, sides[i], sides[j]))
-            made.tables[i, j, kind] = nothing, nothing
-        return made
-
-    def with_windows(self, ends: Floats) -> Told:
-        """And windows up to these ends, one part of time, where nobody was so far. Parts and
-        windows that are shortest together become one, until few are left."""
-        part = np.append(self.part, np.full(len(ends), self.part[-1] + 1))
-        every = np.append(self.ends, ends)
-        starts = every[:-1][np.diff(part, prepend=-1) > 0]
-        of_parts = _shortest_joined(np.append(starts, every[-1]), every[:0], MOST_PARTS)
-        kept = _shortest_joined(every, of_parts, WINDOWS)
-        of_part = np.searchsorted(of_parts, starts, side="right") - 1
-        of_window = np.searchsorted(kept, every[:-1], side="right") - 1
-        windows, parts = pairs.indicator(of_window), pairs.indicator(of_part)
-        tables: pairs.Noisy = {}
-        for (i, j, kind), (counts, spread) in self.tables.items():
-            if j == len(self.cuts):
-                counts, spread = (one @ windows[: one.shape[2]] for one in (counts, spread))
-            elif kind == pairs.PARTS:
-                into = parts[: len(counts)].T
-                counts, spread = (np.tensordot(into, one, 1) for one in (counts, spread))
-            tables[i, j, kind] = counts, spread
-        part = np.searchsorted(of_parts, kept[:-1], side="right") - 1
-        return self._replace(ends=kept, part=part, tables=tables)
-
-    def packed(self) -> Floats:
-        """As one row of numbers, each array after its shape."""
-        arrays = [
-            self.ends,
-            self.part,
-            np.array(self.detail),
-            *(np.stack(one[:3]) for one in self.cuts),
-        ]
-        arrays += [np.append(*one) for one in self.alone]
-        for (*pair, kind), both in self.tables.items():
-            arrays += [np.array([*pair, _KINDS.index(kind)]), np.stack(both)]
-        return np.concatenate([[one.ndim, *one.shape, *one.ravel()] for one in arrays])
-
-    @classmethod
-    def unpacked(cls, values: Floats, axes: Axes) -> Told:
-        """The inverse of `packed`; a `ValueError` for other numbers."""
-        arrays: list[Floats] = []
-        while len(values):
-            start = 2 + int(np.clip(values[0] - 1, 0, 3))
-            shape = np.clip(values[1:start], 1, 1e9).astype(np.int64)
-            arrays.append(values[start : start + math.prod(shape.tolist())].reshape(shape))
-            values = values[start + arrays[-1].size :]
-        ends, part, detail, *rest = arrays
-        _require(len(detail) == 3 and detail.min() >= 1 and detail.max() <= MOST_GROUPS)
-        may_lack, cuts, each = {number for number, _ in axes.flags}, [], _each(axes)
-        for j, (levels, three) in enumerate(zip(axes.levels, rest, strict=False)):
-            lacks = VALUES[-1] // 2 if j in may_lack else None
-            cut = three.astype(np.int64)
-            _require(cut.shape == (3, levels or VALUES[-1]) and cut.min() >= 0)
-            _require(all(len(np.unique(one)) == pairs.count(one) for one in cut))
-            near = axes.ordered[j] or not levels
-            cuts.append(pairs.Cut(cut[0], cut[1], cut[2], near, lacks))
-        alone = [(one[None, :-1], float(one[-1])) for one in rest[len(cuts) :][: len(each)]]
-        for (j, side), (counts, spread) in zip(each, alone, strict=True):
-            _require(counts.size == side * (1 + (j in may_lack)) and spread > 0)
-        few = Detail(*detail.astype(int).tolist())
-        told = cls(ends, part.astype(np.int64), few, cuts, alone, {})
-        _require(ends.shape == (len(part) + 1,) and (np.diff(ends) > 0).all())
-        _require(part[0] == 0 and np.isin(np.diff(part), (0, 1)).all())
-        of, rest = told.cuts_with_time, rest[len(cuts) + len(each) :]
-        for key, both in zip(rest[::2], rest[1::2], strict=True):
-            i, j, kind = key.astype(int).tolist()
-            sides = [pairs.count(of[k][1 if _KINDS[kind] == pairs.GROUPS else 2]) for k in (i, j)]
-            count = int(part[-1]) + 1 if _KINDS[kind] == pairs.PARTS else 1
-            _require(both.shape == (2, count, *sides) and both[1].min() > 0)
-            told.tables[i, j, _KINDS[kind]] = both[0], both[1]
-        needed = [(i, j) for i, j, kind in told.tables if kind != pairs.GROUPS]
-        _require(sorted(needed) == list(combinations(range(len(of)), 2)))
-        return told
-
-
-def _require(holds: Any) -> None:
-    if not holds:
-        raise ValueError("tables that do not fit each other")
-
-
-def _wider(one: pairs.Cut, other: pairs.Cut, known: pairs.Known) -> bool:
-    """Whether two people are in one band of a cut far more often than in one of the other."""
-    same, there = (float(np.sum(np.bincount(cut.bands, known.shares) ** 2)) for cut in (one, other))
-    return same > WIDER * there
-
-
-def _shortest_joined(ends: Floats, stay: Floats, most: int) -> Floats:
-    """Ends of at most so many runs of windows, of which those that are shortest together become
-    one first; these ends stay."""
-    while len(ends) - 1 > most:
-        joint = np.where(np.isin(ends[1:-1], stay), np.inf, ends[2:] - ends[:-2])
-        ends = np.delete(ends, 1 + int(joint.argmin()))
-    return ends

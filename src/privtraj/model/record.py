@@ -81,7 +81,6 @@ class Record:
     counted: (W, 5 + cells) noisy counts that later ones are combined with: of each window when it
         begins and ends, its people, the variance of its noise, whether it stands for several, and
         the counts of its cells. Empty where there are none.
-    told: (n,) noisy tables that later ones are added to (`measures.tables.Told`); or empty.
     past_people: (n, 1 + d) time and place of drawn people who stand for all that batches without
         counts have measured (`stream.batches.fitted`). Empty where there are none.
     settings: how it was made.  recipe: what was asked for, whole; None where no recipe made it, and
@@ -111,7 +110,6 @@ class Record:
     recipe: Recipe | None = None
     counted: Floats = field(default_factory=lambda: NOT_COUNTED)
     past_people: Floats = field(default_factory=lambda: NOT_COUNTED)
-    told: Floats = field(default_factory=lambda: NOT_COUNTED)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -155,9 +153,8 @@ ARRAYS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "bounds": ("bounds", ("d", 2)),
     "counted": ("counted", ("W", "C")),
     "past_people": ("past_people", ("P", "1 + d")),
-    "told": ("told", ("Q",)),
 }
-OPTIONAL = {"counted.npy", "past_people.npy", "told.npy"}  # arrays that not every file has
+OPTIONAL = {"counted.npy", "past_people.npy"}  # arrays that not every file has
 
 _NPY = re.compile(  # as numpy.save writes it; its own reader evaluates what it finds here
     rb"\x93NUMPY\x01\x00..\{'descr': '([<>|][fiu][1248])', 'fortran_order': (True|False), "

@@ -24,7 +24,6 @@ of 1 / (k (k + 1)) for good, where 1/K is best. What is too weak to stand out in
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -47,7 +46,6 @@ from privtraj.measures.base import (
 from privtraj.measures.cells import spread_out
 from privtraj.measures.counts import CELLS, MOST_REMEMBERED, Counts, expected_error
 from privtraj.measures.numbers import READINGS, through_windows
-from privtraj.measures.tables import WINDOWS, Tables, Told
 from privtraj.measures.windows import (
     WINDOW_NOISE,
     WINDOW_NOISE_OF_GRADIENTS,
@@ -55,7 +53,6 @@ from privtraj.measures.windows import (
     WindowChoice,
 )
 from privtraj.model.model import TrajectoryModel
-from privtraj.model.record import WRONG
 from privtraj.motion.process import Scale
 from privtraj.privacy import noise
 from privtraj.privacy.events import LaplaceCounts, Person
@@ -97,7 +94,6 @@ class Batch(NamedTuple):
     counted: Floats = NOT_COUNTED
     people: float = 0.0
     past_people: Floats = NOT_COUNTED
-    told: Floats = NOT_COUNTED
 
 
 def counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: Snapshots) -> bool:
@@ -107,25 +103,6 @@ def counts_on(model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: S
     if maker.measure_for(snapshots.axes).name != Counts.name:
         return False
     return bool(snapshots.axis.range[0] >= model.counted[model.counted[:, 4] == 0, 0].min())
-
-
-def tables_on(
-    model: TrajectoryModel, maker: TrajectorySynthesizer, snapshots: Snapshots
-) -> Told | None:
-    """What the model was told by tables, if those of a batch can be added."""
-    measure = maker.measure_for(snapshots.axes)
-    if not (model.told.size and isinstance(measure, Tables)):
-        return None
-    try:
-        told = Told.unpacked(model.told, snapshots.axes)
-    except WRONG:
-        raise InputError("the tables of this model cannot be read: get another copy") from None
-    return None if told.too_coarse(sum(model.diagnostics[PEOPLE[0]])) else told
-
-
-def plan_tables(recipe: Recipe, snapshots: Snapshots) -> BudgetPlan:
-    """Tables, for all of the budget: at which times people are is known."""
-    return Tables().plan(snapshots, recipe.again(windows="bins"))
 
 
 def plan_counts(recipe: Recipe, person: Person) -> BudgetPlan:
@@ -224,7 +201,14 @@ def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, past: Pas
     if end <= known:
         return np.empty(0)
     if model.diagnostics.get("listed_times"):
-        return _listed_edges(known, axis)
+        times = np.append(known, axis.times[axis.times > known])
+        if not axis.declared or len(times) == 1:
+            raise InputError(
+                "people of this model are at listed times: give ",
+                Arg("bins"),
+                ", the times of the batch",
+            )
+        return np.append((times[:-1] + times[1:]) / 2, times[-1])
     start, d, rows = max(float(start), known), len(model.bounds), model.counted
     length = min(end - start, model.scale.length / 2)
     basis = hat_functions(known - length * np.arange(3.0), model.knots)
@@ -236,18 +220,6 @@ def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, past: Pas
     hidden = turned / (64 if past == "keep" else 720)
     wanted = (4 * hidden * people * epsilon / max(spread, 1e-6)) ** 0.2
     return np.linspace(start, end, int(np.clip(np.rint(wanted), 1, _most(model, rows) // 2)) + 1)
-
-
-def _listed_edges(known: float, axis: TimeAxis) -> Floats:
-    """Of windows at each listed time after the last that is known."""
-    times = np.append(known, axis.times[axis.times > known])
-    if not axis.declared or len(times) == 1:
-        raise InputError(
-            "people of this model are at listed times: give ",
-            Arg("bins"),
-            ", the times of the batch",
-        )
-    return np.append((times[:-1] + times[1:]) / 2, times[-1])
 
 
 def _read(
@@ -297,51 +269,6 @@ def _read(
     return Batch(since, marginals, knots, times, told, replaced, rows)
 
 
-# Tables -------------------------------------------------------------------------------------------
-
-
-def tabled(
-    model: TrajectoryModel,
-    guard: Guard,
-    task: Task,
-    past: Past,
-    told: Told,
-    anew: Callable[[], Guard],
-) -> Batch:
-    """Tables of the batch, added to those that the model keeps.  anew: a guard of the batch beside
-    people of the model, which the same ledger pays for."""
-    axis, (known, until) = task.public.axis, told.ends[[0, -1]]
-    listed, end = bool(model.diagnostics.get("listed_times")), float(axis.range[1])
-    if end > until:
-        start = max(until, float(axis.range[0]))
-        many = max(round(WINDOWS * (end - start) / (end - known)), 1)
-        new = _listed_edges(until, axis) if listed else np.linspace(start, end, many + 1)
-        between = new[0] if listed else (until + start) / 2  # where nobody was, the nearer window
-        told = told._replace(ends=np.append(told.ends[:-1], between)).with_windows(new[1:])
-    first = int(np.sum(told.ends[1:-1] <= axis.range[0]))  # windows that the batch is in
-    last = 1 + int(np.sum(told.ends[1:-1] < axis.range[1]))
-    told = Tables().more(guard, task, told, first, last, anew)
-    times = in_all_time_of(model, axis)
-    shares = (np.arange(MOMENTS) + 0.5) / MOMENTS
-    if listed:
-        moments = np.union1d(model.numeric_times, axis.times)
-        of_moment = np.searchsorted(told.ends[1:-1], moments)
-    else:
-        moments = (told.ends[:-1, None] + np.diff(told.ends)[:, None] * shares).ravel()
-        moments[[0, -1]] = told.ends[[0, -1]]
-        of_moment = np.repeat(np.arange(len(told.part)), MOMENTS)
-    windows = Resolution(moments, listed, of_moment)
-    found = Tables().read(told, told.tables, windows, task)
-    told_of = found.people.tolist(), windows.middles.tolist(), windows.lengths.tolist()
-    before = model.diagnostics[PEOPLE[0]]
-    since = float(model.knots[-1] if past == "keep" else model.knots[0])
-    facts, knots = dict(zip(PEOPLE, told_of, strict=True)), found.knots
-    assert knots is not None
-    people = max(float(found.people.sum()) - sum(before), 1.0)
-    batch = Batch(since, found.marginals, knots, times, facts, len(before), people=people)
-    return batch._replace(told=found.told)
-
-
 # Anything else ------------------------------------------------------------------------------------
 
 
@@ -386,15 +313,10 @@ def in_all_time(model: TrajectoryModel, snapshots: Snapshots) -> Snapshots:
     """The batch with the times of the model before its own; in bins of both together, records of
     a person may meet."""
     axis, (start, end) = snapshots.axis, model.knots[[0, -1]]
-    times, both = in_all_time_of(model, axis), np.array([start, max(end, axis.range[1])])
+    own = axis.times if axis.declared else np.append(axis.range, axis.range.mean())
+    times, both = np.union1d(model.numeric_times, own), np.array([start, max(end, axis.range[1])])
     joint = TimeAxis(times, axis.datetime, both, axis.declared)
     return replace(snapshots, axis=joint, together=snapshots.records_per_person > 1)
-
-
-def in_all_time_of(model: TrajectoryModel, axis: TimeAxis) -> Floats:
-    """Times of interest of a model and of a batch."""
-    own = axis.times if axis.declared else np.append(axis.range, axis.range.mean())
-    return np.union1d(model.numeric_times, own)
 
 
 def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: TimeAxis) -> Batch:
@@ -418,8 +340,6 @@ def fitted(model: TrajectoryModel, guard: Guard, task: Task, past: Past, axis: T
     since = known if past == "keep" else float(model.knots[0])
     times, (particles, weights, width) = task.public.axis.times, found.marginals[:3]
     batch = Batch(since, found.marginals, knots, times, told, replaced, people=people)
-    if found.told.size:
-        return batch._replace(told=found.told)
     if model.counted.size and end <= known:  # of all times
         return batch._replace(counted=model.counted)
     of_all = replace(

@@ -45,7 +45,7 @@ from privtraj.privacy.certificate import (
     stated_parallel,
     weaknesses,
 )
-from privtraj.privacy.guard import Guard, Watcher
+from privtraj.privacy.guard import Watcher
 from privtraj.privacy.ledger import Ledger
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.recipe import Recipe
@@ -57,9 +57,6 @@ from privtraj.stream.batches import (
     fitted,
     in_all_time,
     plan_counts,
-    plan_tables,
-    tabled,
-    tables_on,
     with_past,
 )
 from privtraj.stream.people import People
@@ -111,10 +108,8 @@ def extended(
     if claim.get("most") != 1:
         claim["days"] = days
     maker = TrajectorySynthesizer.of(recipe)
-    counts, told = counts_on(model, maker, snapshots), tables_on(model, maker, snapshots)
-    if told is not None:
-        plan = plan_tables(recipe, snapshots)
-    elif counts:
+    counts = counts_on(model, maker, snapshots)
+    if counts:
         maker = TrajectorySynthesizer.of(recipe.again(particles=model.particles.shape[1]))
         plan = plan_counts(recipe, snapshots.shape.person.in_slabs())
     else:
@@ -126,21 +121,11 @@ def extended(
         kind = "late batch" if late else "batch"
         snapshots, entry = maker._reserved(ledger, snapshots, new_people, people, kind)
     spent, source = Ledger(*maker.budget, plan), noise.source_for(seed)
-    alone = counts or told is not None
-    joint = snapshots if alone else with_past(model, snapshots, seed)
-
-    def guarded(people: Snapshots) -> Guard:
-        return people.guarded(maker.guard_class, spent, source, watcher=watcher)
-
-    guard, rng = guarded(joint), np.random.default_rng(seed)  # of all but the guard's noise
+    joint = snapshots if counts else with_past(model, snapshots, seed)
+    guard = joint.guarded(maker.guard_class, spent, source, watcher=watcher)
+    rng = np.random.default_rng(seed)  # of all but the guard's noise
     task = Task(joint, maker.recipe or recipe, plan, rng)
-    if told is not None:
-        anew = lambda: guarded(with_past(model, snapshots, seed))  # noqa: E731
-        made = tabled(model, guard, task, past, told, anew)
-    elif counts:
-        made = counted(model, guard, task, past)
-    else:
-        made = fitted(model, guard, task, past, axis)
+    made = counted(model, guard, task, past) if counts else fitted(model, guard, task, past, axis)
     paid = certify(spent, public_inputs=snapshots.public_inputs(), private_noise=source.private)
     certificate = _certificate(model, snapshots, paid, made, claim)
     grown = _joined(model, made, replace(certificate, declared=said))
@@ -218,7 +203,6 @@ def _joined(model: TrajectoryModel, made: Batch, certificate: Certificate) -> Tr
         certificate=certificate,
         counted=made.counted,
         past_people=made.past_people,
-        told=made.told,
     ).sealed()
 
 
