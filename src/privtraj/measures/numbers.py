@@ -34,7 +34,7 @@ from privtraj.measures.base import (
     public_people,
     reference_of,
 )
-from privtraj.measures.over_time import knots_of, stiffest_curves
+from privtraj.measures.over_time import USUAL_BENDING, knots_of, smooth_curves
 from privtraj.measures.persistence import (
     PERSISTENCE,
     measured_persistence,
@@ -58,8 +58,6 @@ from privtraj.measures.windows import (
     MOST_LOOKED,
     MOTION,
     MOTION_SHARE,
-    WINDOW_NOISE,
-    WINDOW_NOISE_OF_GRADIENTS,
     Resolution,
     even_windows,
     look_at_motion,
@@ -81,9 +79,6 @@ PARTICLES_PER_CURVE = 2
 30,000 people at .0004 of squared W2, 1,024 at .0002."""
 STARTS = 256
 """Particles of a window that are coupled with those of the next to begin with; more take longer."""
-CURVE_NOISE = {1: 0.2}
-"""Squared W2 of the people of a window, times its people and epsilon, that curves need not follow,
-by features; .5 for more. Curves tremble with more, and lag with less."""
 READINGS = 4
 """Times within a window at which curves are compared with its people."""
 
@@ -310,13 +305,16 @@ def through_windows(
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = equal_weight(clouds, weights, m * READINGS, rng)
     start = paths[np.arange(m) % len(paths)]
-    allowed, choice, d = 0.0, windows.choice, clouds.shape[2]
-    if choice is not None:
-        noise_cost = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * choice.variance
-        allowed = CURVE_NOISE.get(d, 0.5) * choice.noise / noise_cost  # of K / (people epsilon)
     runs = windows.unit_moments, windows.of_moment
     fixed = still if still is not None and still.any() else None
-    curves = stiffest_curves(clouds, *runs, start, allowed, rng, fixed)
+    choice = windows.choice
+    stiffer = [(USUAL_BENDING, 0.0)] if choice is None else choice.stiffer.tolist()
+    curves, nearest = smooth_curves(clouds, *runs, start, stiffer[0][0], rng, fixed)
+    for bending, left in stiffer[1:]:
+        stiff, distance = smooth_curves(clouds, *runs, start, bending, rng, fixed)
+        if distance - nearest > left - stiffer[0][1]:
+            break
+        curves = stiff
     knots = windows.knots(task.public.axis.times)
     at = unit_time(knots, windows.moments)
     at_knots = marginals._replace(

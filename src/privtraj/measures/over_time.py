@@ -49,9 +49,9 @@ its times, so a window shows the curves blurred by their own motion, and that bl
 asking that the curves, read at J times of the window, together look like its people:
     min over c   sum_k W2^2( {x_i(t_kj)}_ij , people of window k )
                  + bending |second differences of c|^2 + action |first differences of c|^2.
-The noise of windows that are next to each other is independent, and curves that follow it tremble.
-So bending is the largest of a ladder with which curves are as near to the people of the windows, up
-to a part of their noise, as with the smallest; and smaller still where that is far from them.
+Supple curves follow what people do between windows, and the noise of windows, which makes them
+tremble. Where there was a look at motion, the bending has the least expected W2 (`windows`), and is
+more as long as curves are no farther from the people of windows than their noise explains.
 One round transports the m J readings of every window towards its people along a random orthonormal
 basis, one coordinate at a time by sorting (exact in one dimension; repeated, it carries any cloud
 to any other), and puts the nearest curves through where they arrived, by least squares.
@@ -83,22 +83,9 @@ TRANSPORT_BLUR = 0.5  # eta of a mean gap, in squared blocks; set by hand, 2026-
 CONVERGED = 1e-12  # largest change of a share in a sweep after which none is needed
 ROUNDS = 10
 """Rounds of fitting; 30 and 60 change squared W2 by less than 4 % on the stand-ins."""
-BENDING = (0.05, 0.2, 0.8, 3.2, 12.8, 51.2)
-"""Weights of the squared second differences of a curve's control points, against its squared
-distance from the people, to choose among: the stiffest that the windows do not contradict."""
-SUPPLE = (0.0125, 0.003)
-"""Weights below these, for curves that are farther from the people than `TOO_FAR`: in few windows
-people turn within each. Nine simulated sets of tracks in three features that set nothing (40 to 60
-people at 13 to 20 times, epsilon 2) are .74 as long as true ones without them and .85 with them, at
-.62 of the squared W2; in the plane, where windows are many, one set of twelve changes, by 3 %."""
-TOO_FAR = 0.25
-"""Squared distance from the people, in shares of the noise of windows. With .1 tracks are a little
-longer, and noise in twelve windows is followed."""
-CONTRADICTION = 0.08
-"""Squared distance from the people of windows, in shares of their noise, that a stiffer curve may
-have more than the least stiff. Growing children want stiff curves: one in six shrinks by more than
-a centimetre at .03, one in ten at .06, one in fifty at .1. An Ornstein-Uhlenbeck process wants
-supple ones: squared W2 .00011 at .03, .00015 at .1. Fast loops have their best at .1."""
+USUAL_BENDING = 0.05
+"""Where nobody looked at motion; in the plane, a quarter or four times as much has 4 or 6 % more
+error (random populations of benchmarks/regret.py, even seeds below 300)."""
 ACTION = 1e-4
 """Of the squared first differences: settles what windows cannot tell."""
 
@@ -253,20 +240,21 @@ def _from_one(values: Floats) -> Floats:
     return np.maximum(values / values[values.argmax()], _TINY)  # faster than max, of so few
 
 
-def stiffest_curves(
+def smooth_curves(
     clouds: Floats,
     moments: Floats,
     window_of_moment: Ints,
     start: Floats,
-    noise: float,
+    bending: float,
     rng: np.random.Generator,
     still: Mask | None = None,
-) -> Floats:
-    """Control points (m, K + 1, d) of m curves, as stiff as the windows allow.
+) -> tuple[Floats, float]:
+    """Control points (m, K + 1, d) of m curves through the windows, and their squared distance from
+    the people there: how far a round would carry the readings, the mean over the windows.
 
     clouds: (K, m J, d) people of each window, equally many: curves are read at J times of it, which
     are spread evenly over its moments.  start: (m, K, d) where each curve is there, roughly.
-    noise: squared W2 to expect between the people of a window and those who were there.
+    bending: weight of squared second differences.
     still: (d,) coordinates that never change: curves are constant there.
     """
     windows, total, d = clouds.shape
@@ -277,44 +265,24 @@ def stiffest_curves(
         row[:] = np.interp(shares * len(inside) - 0.5, np.arange(len(inside)), inside)
     knots = knots_of(moments, window_of_moment)
     basis, middle = hat_functions(times.ravel(), knots), hat_functions(times.mean(axis=1), knots)
-
-    def curves(bending: float) -> tuple[float, Floats]:
-        """Their distance from the people, and their control points."""
-        rigid = penalty(windows + 1, bending, ACTION)
-        smooth = np.linalg.solve(basis.T @ basis / readings + rigid, basis.T / readings)
-        first = np.linalg.solve(middle.T @ middle + rigid, middle.T)
-        control = np.einsum("ek,mkd->med", first, start)
-        distances = []  # how far each round would carry the readings, in the mean over the windows
-        for _ in range(ROUNDS):
-            points = np.einsum("qe,med->qmd", basis, control).reshape(windows, total, d)
-            # margins along a random basis become those of the clouds
-            axes, _ = np.linalg.qr(rng.standard_normal((windows, d, d)))
-            along, wanted = points @ axes, np.sort(clouds @ axes, axis=1)
-            reached = np.empty_like(along)
-            np.put_along_axis(reached, np.argsort(along, axis=1), wanted, axis=1)
-            carried = points + (reached - along) @ np.swapaxes(axes, 1, 2)
-            distances.append(np.mean(np.sum((carried - points) ** 2, axis=2)))
-            at_readings = carried.reshape(windows * readings, total // readings, d)
-            control = np.einsum("eq,qmd->med", smooth, at_readings)
-            if still is not None:
-                control[:, :, still] = control[:, :, still].mean(axis=1, keepdims=True)
-        return float(np.mean(distances[ROUNDS // 2 :])), np.clip(control, 0.0, 1.0)
-
-    least, best = curves(BENDING[0])
-    if noise > 0 and least > TOO_FAR * noise:
-        for bending in SUPPLE:
-            distance, control = curves(bending)
-            if distance < least:
-                least, best = distance, control
-            if least <= TOO_FAR * noise:
-                break
-        return best
-    for bending in BENDING[1:]:
-        distance, control = curves(bending)
-        if distance > least + CONTRADICTION * noise:
-            break
-        least, best = min(least, distance), control
-    return best
+    rigid = penalty(windows + 1, bending, ACTION)
+    smooth = np.linalg.solve(basis.T @ basis / readings + rigid, basis.T / readings)
+    first = np.linalg.solve(middle.T @ middle + rigid, middle.T)
+    control, distances = np.einsum("ek,mkd->med", first, start), []
+    for _ in range(ROUNDS):
+        points = np.einsum("qe,med->qmd", basis, control).reshape(windows, total, d)
+        # margins along a random basis become those of the clouds
+        axes, _ = np.linalg.qr(rng.standard_normal((windows, d, d)))
+        along, wanted = points @ axes, np.sort(clouds @ axes, axis=1)
+        reached = np.empty_like(along)
+        np.put_along_axis(reached, np.argsort(along, axis=1), wanted, axis=1)
+        carried = points + (reached - along) @ np.swapaxes(axes, 1, 2)
+        distances.append(np.mean(np.sum((carried - points) ** 2, axis=2)))
+        at_readings = carried.reshape(windows * readings, total // readings, d)
+        control = np.einsum("eq,qmd->med", smooth, at_readings)
+        if still is not None:
+            control[:, :, still] = control[:, :, still].mean(axis=1, keepdims=True)
+    return np.clip(control, 0.0, 1.0), float(np.mean(distances[ROUNDS // 2 :]))
 
 
 def knots_of(moments: Floats, window_of_moment: Ints) -> Floats:

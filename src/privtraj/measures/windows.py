@@ -10,7 +10,9 @@ windows (`over_time`) hide of a motion y what no such curve shows, R y, and ever
 The squared W2 to expect is
     E(K) = hidden(K)  +  c V K / (people epsilon),      hidden = tr(R Q R') / M,
 V the variance of the people and Q the second moment of their motion. The windows are those with
-the least expected W2: the mean of sqrt(E) over what the motion may be, given a private look.
+the least expected W2: the mean of sqrt(E) over what the motion may be, given a private look. Then
+the bending of the curves has the least expected W2 as well: with S (M, K), which makes curves of
+the means of windows, they share |S|^2 / M of the noise, and hide more the stiffer they are.
 
 The look.  Counts (F, g^d) of coarse cells over F bins of time show how means of functions phi of
 the features, products of cosines, change with time. For small motion squared W2 is the largest
@@ -83,7 +85,10 @@ over windows have slopes of 5 and 15: a look at few people shows less motion tha
 WINDOW_NOISE_OF_GRADIENTS = 16.0
 """The same for more features; slopes are 30 to 100 (4 to 8 features, 440 people at 12 times)."""
 HIDDEN_BENDING = 0.01
-"""Bending of the curves by which the number of windows is chosen."""
+"""Bending of the curves by which the number of windows is chosen; stiff curves through many windows
+would have next to no noise, but people who are few in each are lost."""
+BENDINGS = 4.0 ** np.arange(-5, 4)
+"""Of curves, of which one is chosen."""
 MOST_READ = 33
 """Times of interest at which curves are kept; all of 600 would take a minute to couple."""
 FEWEST_WINDOWS = 2  # curves need two ends
@@ -217,6 +222,8 @@ class WindowChoice(NamedTuple):
     """Windows (M,) of the moments, and why: squared W2 to expect from motion and from noise.
 
     variance: of all people, in squared boxes.  hidden: that of motion at the quantiles `LIKELY`.
+    stiffer: (B, 2) bending of curves, the best one first, and how much of the noise of windows
+    these leave in them.
     """
 
     of_moment: Ints
@@ -224,6 +231,7 @@ class WindowChoice(NamedTuple):
     noise: float
     variance: float
     hidden: Floats
+    stiffer: Floats
 
 
 class Look(NamedTuple):
@@ -273,7 +281,7 @@ def look(guard: Guard, event: LaplaceCounts) -> Look:
     return looked(counts, side, guard.n_features, laplace_variance(event.epsilon))
 
 
-def looked(counts: Ints, side: int, features: int, noise_variance: float) -> Look:
+def looked(counts: Ints | Floats, side: int, features: int, noise_variance: float) -> Look:
     """What noisy counts (F, side ** features) show; noise_variance: of one count."""
     from scipy.linalg import eigh
 
@@ -367,8 +375,30 @@ def choose_windows(
             best, least = (windows, noise, hidden), loss
     assert best is not None
     windows, noise, hidden = best
-    mean = float(motions.chances @ hidden)
-    return WindowChoice(windows, mean, noise, variance, likely(hidden, motions.chances))
+    mean, stiffer = (
+        float(motions.chances @ hidden),
+        bendings(motions, moments, windows, variance, noise),
+    )
+    return WindowChoice(windows, mean, noise, variance, likely(hidden, motions.chances), stiffer)
+
+
+def bendings(
+    motions: Motions, moments: Floats, window_of_moment: Ints, variance: float, noise: float
+) -> Floats:
+    """(B, 2) bendings of curves from the one with the least expected W2 on, each with the squared
+    distance from the windows that noise explains: that of  m - S m  for means m that are noise.
+
+    noise: of the windows, before curves share it.
+    """
+    rows, losses, means = [], [], window_means(window_of_moment)
+    for bending in BENDINGS.tolist():
+        curves = curves_of_means(moments, window_of_moment, bending)
+        left = noise * float(np.square(np.eye(len(means)) - means @ curves).sum()) / len(means)
+        shared = noise * float(np.square(curves).sum()) / len(moments)
+        hidden = unseen(motions.squares, moments, window_of_moment, variance, bending)
+        rows.append((bending, left))
+        losses.append(float(motions.chances @ np.sqrt(hidden + shared)))
+    return np.array(rows[int(np.argmin(losses)) :])
 
 
 def likely(hidden: Floats, chances: Floats) -> Floats:
@@ -410,20 +440,32 @@ def windows_of(clock: Floats, windows: int) -> Ints:
     return np.unique(numbers, return_inverse=True)[1]
 
 
-def unseen(motion: Floats, moments: Floats, window_of_moment: Ints, variance: float) -> Floats:
+def unseen(
+    motion: Floats,
+    moments: Floats,
+    window_of_moment: Ints,
+    variance: float,
+    bending: float = HIDDEN_BENDING,
+) -> Floats:
     """Squared W2 (...) that windows hide of motions Q (..., M, M): v h / (v + h), which is no more
     than the variance v of the people, of h = tr(R Q R') / M, the mean square of what the curves
     through the means of windows do not show."""
-    windows, count = window_of_moment[-1] + 1, len(moments)
-    if windows == count:
+    count = len(moments)
+    if window_of_moment[-1] + 1 == count:
         return np.zeros(motion.shape[:-2])
-    means = window_means(window_of_moment)
-    basis = hat_functions(moments, knots_of(moments, window_of_moment))
-    in_window = means @ basis
-    normal = in_window.T @ in_window + penalty(windows + 1, HIDDEN_BENDING, ACTION)
-    rest = np.eye(count) - basis @ np.linalg.solve(normal, in_window.T) @ means  # R
+    curves = curves_of_means(moments, window_of_moment, bending)
+    rest = np.eye(count) - curves @ window_means(window_of_moment)  # R
     hidden: Floats = np.maximum(np.tensordot(motion, rest.T @ rest, 2) / count, 0.0)
     return variance * hidden / (variance + hidden)
+
+
+def curves_of_means(moments: Floats, window_of_moment: Ints, bending: float) -> Floats:
+    """S (M, K): curves at the moments, of the means of windows."""
+    basis = hat_functions(moments, knots_of(moments, window_of_moment))
+    in_window = window_means(window_of_moment) @ basis
+    normal = in_window.T @ in_window + penalty(in_window.shape[1], bending, ACTION)
+    curves: Floats = basis @ np.linalg.solve(normal, in_window.T)
+    return curves
 
 
 def window_means(window_of_moment: Ints) -> Floats:

@@ -31,7 +31,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints, total_variance
 from privtraj.base.errors import Arg, InputError
-from privtraj.base.space import Slabs, TimeAxis, as_user_times, hat_functions
+from privtraj.base.space import Slabs, TimeAxis, as_user_times, hat_functions, unit_time
 from privtraj.columns.kinds import encoded, to_unit
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.walking import within
@@ -51,6 +51,9 @@ from privtraj.measures.windows import (
     WINDOW_NOISE_OF_GRADIENTS,
     Resolution,
     WindowChoice,
+    bendings,
+    looked,
+    possible_motions,
 )
 from privtraj.model.model import TrajectoryModel
 from privtraj.motion.process import Scale
@@ -248,10 +251,15 @@ def _read(
         of_moment = np.repeat(np.arange(len(rows)), MOMENTS)
     scale = np.sqrt(noise.laplace_variance(epsilon) / rows[:, 3])
     people, counts = scale * rows[:, 2], scale[:, None] * rows[:, 5:]
-    cost = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * len(rows) / (people.sum() * epsilon)
-    choice = WindowChoice(of_moment, 0.0, cost, 1.0, np.zeros(5))  # in shares of any variance
+    side, variance = round(counts.shape[1] ** (1 / d)), noise.laplace_variance(epsilon)
+    seen, at = looked(counts, side, d, variance), unit_time(moments, moments)
+    seen = seen._replace(values=seen.values * (people.mean() / people))
+    cost = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * seen.variance
+    cost *= len(rows) / (people.sum() * epsilon)
+    motions = possible_motions(seen, at, of_moment)
+    stiffer = bendings(motions, at, of_moment, seen.variance, cost)
+    choice = WindowChoice(of_moment, 0.0, cost, seen.variance, np.zeros(5), stiffer)
     windows = Resolution(moments, listed, of_moment, choice)
-    side = round(counts.shape[1] ** (1 / d))
     cloud = Counts().clouds(counts, side, epsilon, people, windows, task, first)
     windows, inside = windows.since(first), inside[inside >= rows[first, 0]]
     joint = TimeAxis(inside, axis.datetime, windows.moments[[0, -1]], axis.declared)
