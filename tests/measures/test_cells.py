@@ -613,3 +613,21 @@ def test_a_thin_tail_is_as_heavy_and_as_long_as_its_shells_are_together():
         off = np.linalg.norm(found.centres - found.centres[0, 0], axis=2)
         nobody[seed] = float((found.weights * (off > 0.15)).sum(axis=1).mean())
     assert np.mean(nobody) < 0.003
+
+
+def test_a_thin_tail_has_no_gap_where_noise_hides_one_of_its_shells():
+    """Who is far away was near as well: the mean share between two distances, at two times, is
+    that of the people within 15 %, and no draw of noise (of 24) has less than half of it."""
+    rng, side, people = np.random.default_rng(1), 24, 4_000
+    exact = np.stack([in_a_heavy_tail(people, side, rng) for _ in range(2)])
+    middle = (np.indices((side, side)).reshape(2, -1).T + 0.5) / side
+    distance = np.linalg.norm(middle - 0.5, axis=1)
+    between = []
+    for seed in range(24):
+        noisy = exact + laplace_integers(SeededSource(seed), exact.shape, 0.7)
+        found = estimate(noisy, side, 0.7, np.full(2, float(people)), 2, np.ones(1))
+        off = np.linalg.norm(found.centres - 0.5, axis=2)
+        between.append(float((found.weights * (off > 0.2) * (off < 0.4)).sum(axis=1).mean()))
+    truth = exact[:, (distance > 0.2) & (distance < 0.4)].sum() / exact.sum()
+    assert np.mean(between) == pytest.approx(truth, rel=0.15)
+    assert min(between) > truth / 2

@@ -249,7 +249,8 @@ def test_curves_undo_the_blur_of_a_slab():
     start = clouds[:, :m].swapaxes(0, 1)[:, :, :]
     start = np.sort(start, axis=0)
     knots = curves.knots_of(times, of_bin)
-    control = curves.stiffest_curves(clouds, times, of_bin, start, 1e-3, rng)
+    control, distance = curves.smooth_curves(clouds, times, of_bin, start, 0.05, rng)
+    assert distance < 1e-4
     for t in (times[0], 0.3, 0.5, 0.72, times[-1]):
         read = np.einsum("e,med->md", hat_functions(np.array([t]), knots)[0], control)
         assert read[:, 0].mean() == pytest.approx(0.2 + 0.6 * t, abs=0.012)
@@ -263,37 +264,35 @@ def test_coordinates_that_never_change_are_the_same_all_along_a_curve():
     of_bin = choice.even_windows(12, 3)
     clouds = rng.random((3, 4 * m, 2))
     start = clouds[:, :m].swapaxes(0, 1)
-    control = curves.stiffest_curves(clouds, times, of_bin, start, 1e-3, rng, still)
+    control, _ = curves.smooth_curves(clouds, times, of_bin, start, 0.05, rng, still)
     assert np.ptp(control[:, :, 1], axis=1).max() < 1e-12 < np.ptp(control[:, :, 0], axis=1).min()
 
 
-def test_curves_are_as_stiff_as_the_slabs_allow(monkeypatch):
-    """Noise that is new in every slab bends no curve; a wave that all slabs show does."""
-    slabs, readings, m, noise = 12, 4, 200, 0.02
-    times = (np.arange(60) + 0.5) / 60
-    of_bin = choice.even_windows(60, slabs)
-    knots, read_at = curves.knots_of(times, of_bin), reading_times(times, of_bin, readings)
+def test_curves_are_stiff_where_motion_is_slow_and_supple_where_it_is_fast():
+    """What stiff curves hide against noise that they share, by what the motion may be."""
+    t = (np.arange(96) + 0.5) / 96
+    windows, slow, fast = choice.even_windows(96, 12), wave(1, t), wave(6, t)
 
-    def fitted(wave):
-        rng = np.random.default_rng(0)
-        shift = noise * rng.standard_normal((slabs, 1, 2))
-        middle = 0.5 + wave * np.sin(3 * np.pi * read_at)[:, :, None, None]
-        group = 0.05 * rng.standard_normal((slabs, readings, m, 2))
-        clouds = (middle + group).reshape(slabs, m * readings, 2) + shift
-        start = clouds[:, :m].swapaxes(0, 1)
-        control = curves.stiffest_curves(clouds, times, of_bin, start, 2 * noise**2, rng)
-        return control.mean(axis=0), 0.5 + wave * np.sin(3 * np.pi * knots)
+    def first(motion, noise):
+        motions = choice.Motions(np.ones(1), motion[None])
+        return choice.bendings(motions, t, windows, 1.0, noise)[0, 0]
 
-    def shaken(path):
-        return np.square(np.diff(path, 2, axis=0)).mean()
+    assert first(fast, 1e-3) < first(fast, 0.1) <= first(slow, 0.1)
+    assert first(0 * slow, 1e-3) == choice.BENDINGS[-1]
 
-    still, _ = fitted(0.0)
-    monkeypatch.setattr(curves, "BENDING", curves.BENDING[:1])
-    supple, _ = fitted(0.0)
-    assert shaken(still) < 0.6 * shaken(supple)
-    monkeypatch.undo()
-    bent, truth = fitted(0.2)
-    assert np.abs(bent[:, 0] - truth).max() < 0.06
+
+def test_what_noise_explains_is_what_curves_leave_of_it():
+    rng, t = np.random.default_rng(0), (np.arange(60) + 0.5) / 60
+    windows = choice.even_windows(60, 12)
+    motions = choice.Motions(np.ones(1), 0.01 * wave(3, t)[None])
+    rows = choice.bendings(motions, t, windows, 1.0, 0.04)
+    assert len(rows) > 1
+    noise = 0.2 * rng.standard_normal((12, 20_000))
+    for bending, left in rows.tolist():
+        curves_read = choice.curves_of_means(t, windows, bending) @ noise
+        rest = noise - choice.window_means(windows) @ curves_read
+        assert np.square(rest).mean() == pytest.approx(left, rel=0.03)
+    assert np.all(np.diff(rows[:, 1]) > 0)
 
 
 @pytest.mark.thorough

@@ -20,10 +20,12 @@ so that fine cells serve concentrated people and coarse ones serve people who ar
 
 The others are below every threshold one by one, but may be clear together: in shells of doubling
 distance from the nearest significant cell, at all times. The number m of people of a shell is seen
-through a sum of noisy counts, each as often as averages over time have it. Before it is, there are
-none with chance .9, or any share of `TAILS`, equally likely. Squared W2 is linear in mass that is
-misplaced, so that it is the median of m after it that counts, at every time in proportion. A cell
-at distances r from significant ones that hold w people has sum(w r^-(d + 1)) of them.
+through a sum of noisy counts, each as often as averages over time have it. Before it is, nobody is
+in any shell with chance .9, or people reach out to one of the shells, equally likely, and any share
+of `TAILS` is in each up to there: who is far away was near as well, so that shells help each other.
+Squared W2 is linear in mass that is misplaced, so that it is the median of m after it that counts,
+at every time in proportion. A cell at distances r from significant ones that hold w people has
+sum(w r^-(d + 1)) of them.
 Where the significant people are no majority, all others are around them in this way, in all shells
 together. A time at which nothing is significant is read as the nearest one at which a majority is.
 
@@ -220,11 +222,19 @@ def completed(
             taken = level.average.matrix[times].T @ some  # how often each count is in the sum
             sums[s] += np.vdot(taken, level.counts)
             errors[s] += math.sqrt(noise_variance * float((taken**2 @ level.cells.ravel()).sum()))
+    # how likely each share is beside none; how far people reach is the same for all shells
+    errors, total = np.maximum(errors, 1e-6), people.sum()
+    beside = 0.5 * ((sums / errors) ** 2 - ((sums - TAILS * total) / errors) ** 2)
+    most = beside.max(axis=1, initial=-np.inf)
+    evidence = np.log(np.exp(beside - most[:, None]).mean(axis=1)) + most
+    reach = np.append(math.log(9 * max(number, 1)), np.cumsum(evidence))  # none: nine in ten
+    reached = np.exp(reach - reach.max())
+    reached = np.cumsum(reached[::-1])[::-1][1:] / reached.sum()  # chance of each shell
+    chance = np.exp(beside - most[:, None])
+    chance = np.cumsum(chance, axis=1) / chance.sum(axis=1, keepdims=True)
+    chance = 1 - reached[:, None] * (1 - np.insert(chance, 0, 0.0, axis=1))
     shares = np.append(0.0, TAILS)
-    log_chance = -0.5 * ((sums - shares * people.sum()) / np.maximum(errors, 1e-6)) ** 2
-    log_chance[:, 0] += math.log(9 * len(TAILS))  # none are nine times as likely as some
-    chance = np.cumsum(np.exp(log_chance - log_chance.max(axis=1, keepdims=True)), axis=1)
-    together = shares[(chance < chance[:, -1:] / 2).sum(axis=1)]
+    together = shares[(chance < 0.5).sum(axis=1)]
     readings = []
     for t, k in enumerate(best):
         place, shell = places[t], shells[t]
