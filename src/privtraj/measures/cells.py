@@ -429,11 +429,17 @@ def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = No
         room_for = np.ones_like(spread_out(shares, level)) * free
         even = spread_out(shares / np.maximum(blocks(room_for, level), 1.0), level) * room_for
         mixture = free * _normal(even / kept, width * parts)  # g
-        for _ in range(ROUNDS):
-            explained = free * _normal(mixture / kept, width * parts)  # K g, with the same sum
-            ratio = shares / np.maximum(blocks(explained, level), 1e-300)
-            back = _normal(free * spread_out(ratio, level), width * parts) / kept
-            mixture = mixture * back
+        if inside is None and len(shape) > 1:  # K' B' of every axis: its sides are short
+            axes = [blocks(_normal(np.eye(parts * n), width * parts), level) for n in shape]
+            for _ in range(ROUNDS):
+                ratio = shares / np.maximum(_along(mixture, axes), 1e-300)
+                mixture = mixture * _along(ratio, [axis.T for axis in axes])
+        else:
+            for _ in range(ROUNDS):
+                explained = free * _normal(mixture / kept, width * parts)  # K g, with the same sum
+                ratio = shares / np.maximum(blocks(explained, level), 1e-300)
+                back = _normal(free * spread_out(ratio, level), width * parts) / kept
+                mixture = mixture * back
         in_part = parts**-2 / 12  # variance inside a part, in squared cells
         rest = math.sqrt(max(width**2 - own**2 - in_part, 0.0))
         if inside is not None:
@@ -442,6 +448,13 @@ def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = No
         density[density < LEAST_PART * density.sum()] = 0.0
         made.append(as_reading(density, per_side * parts, corner * parts))
     return stacked(made, measure.significant)
+
+
+def _along(values: Floats, axes: list[Floats]) -> Floats:
+    """Values (1, n, ...) times a matrix (n, k) along every axis but the first: (1, k, ...)."""
+    for matrix in axes:
+        values = np.tensordot(values, matrix, (1, 0))  # the axis that was next is now the first
+    return values
 
 
 def _normal(values: Floats, width: float) -> Floats:
