@@ -472,6 +472,17 @@ def test_the_density_follows_the_neighbours_inside_a_cell():
     assert inside.max() < 1.5 * inside.min()
 
 
+@pytest.mark.parametrize("shape", [(6, 9), (4, 3, 5)])
+def test_matrices_along_the_axes_blur_and_add_up_and_their_transposes_go_back(shape):
+    rng, level, width = np.random.default_rng(0), 2, 1.4
+    axes = [blocks(constants._normal(np.eye(4 * n), width), level) for n in shape]
+    parts, cells = rng.random((1, *(4 * n for n in shape))), rng.random((1, *shape))
+    added = blocks(constants._normal(parts, width), level)
+    back = constants._normal(spread_out(cells, level), width)
+    np.testing.assert_allclose(constants._along(parts, axes), added, rtol=1e-12)
+    np.testing.assert_allclose(constants._along(cells, [axis.T for axis in axes]), back, rtol=1e-12)
+
+
 def test_times_read_in_cells_of_different_sides_are_smoothed_by_their_own():
     fine, coarse = measure_of(normal_shares(16, 1.0)), measure_of(normal_shares(8, 1.0))
     apart = [released(one) for one in (fine, coarse)]
