@@ -429,11 +429,18 @@ def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = No
         room_for = np.ones_like(spread_out(shares, level)) * free
         even = spread_out(shares / np.maximum(blocks(room_for, level), 1.0), level) * room_for
         mixture = free * _normal(even / kept, width * parts)  # g
-        if inside is None and len(shape) > 1:  # K' B' of every axis: its sides are short
-            axes = [blocks(_normal(np.eye(parts * n), width * parts), level) for n in shape]
+        if inside is None and len(shape) > 1:  # by a matrix K' B' of each axis, which are short
+            axes = []
+            for n in shape:
+                axes.append(blocks(_normal(np.eye(parts * n), width * parts), level))
             for _ in range(ROUNDS):
-                ratio = shares / np.maximum(_along(mixture, axes), 1e-300)
-                mixture = mixture * _along(ratio, [axis.T for axis in axes])
+                explained = mixture
+                for axis in axes:  # each product moves its axis to the end
+                    explained = np.tensordot(explained, axis, (1, 0))
+                back = shares / np.maximum(explained, 1e-300)
+                for axis in axes:
+                    back = np.tensordot(back, axis, (1, 1))
+                mixture = mixture * back
         else:
             for _ in range(ROUNDS):
                 explained = free * _normal(mixture / kept, width * parts)  # K g, with the same sum
@@ -448,13 +455,6 @@ def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = No
         density[density < LEAST_PART * density.sum()] = 0.0
         made.append(as_reading(density, per_side * parts, corner * parts))
     return stacked(made, measure.significant)
-
-
-def _along(values: Floats, axes: list[Floats]) -> Floats:
-    """Values (1, n, ...) times a matrix (n, k) along every axis but the first: (1, k, ...)."""
-    for matrix in axes:
-        values = np.tensordot(values, matrix, (1, 0))  # the axis that was next is now the first
-    return values
 
 
 def _normal(values: Floats, width: float) -> Floats:
