@@ -472,6 +472,16 @@ def test_the_density_follows_the_neighbours_inside_a_cell():
     assert inside.max() < 1.5 * inside.min()
 
 
+@pytest.mark.parametrize(("d", "side"), [(2, 9), (3, 5)])
+def test_a_domain_that_is_the_box_full_of_people_changes_nothing(d, side):
+    """Short matrices along the axes stand for filters, which a domain needs."""
+    measure = measure_of(np.random.default_rng(0).random((side,) * d) + 0.1)
+    ours = smoothed(measure, np.array([0.02]))
+    filtered = smoothed(measure, np.array([0.02]), lambda n: np.ones((n,) * d, bool))
+    np.testing.assert_allclose(ours.weights, filtered.weights, rtol=1e-9)
+    np.testing.assert_array_equal(ours.centres, filtered.centres)
+
+
 def test_times_read_in_cells_of_different_sides_are_smoothed_by_their_own():
     fine, coarse = measure_of(normal_shares(16, 1.0)), measure_of(normal_shares(8, 1.0))
     apart = [released(one) for one in (fine, coarse)]

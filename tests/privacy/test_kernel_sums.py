@@ -821,7 +821,7 @@ def test_who_is_longer_than_the_limit_contributes_nothing(above, kept):
             jnp.array([True]),
             bin_,
         )
-    expected = np.append(np.append(np.outer(weights, places), weights), 0) * kept
+    expected = np.append(np.append(np.outer(places, weights), weights), 0) * kept
     np.testing.assert_array_equal(np.asarray(found), expected)
 
 

@@ -207,6 +207,18 @@ def test_a_draw_of_a_whole_table_reads_on_only_where_it_must():
     assert drawn[1] == 30 - len(table.high) // 2  # below all that follows
 
 
+@pytest.mark.parametrize("name", LAWS)
+def test_words_beside_thresholds_and_their_first_bits_are_counted_one_by_one(name):
+    """A guide by first bits finds what a search of all thresholds finds, whatever lies between."""
+    table = LAWS[name][0]
+    borders = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
+    near = np.concatenate([table.high[::7], borders, borders - np.uint64(1)])
+    words = np.unique(np.concatenate([near + np.uint64(1), near - np.uint64(1), near]))
+    words = words[~np.isin(words, table.high)]
+    drawn = table.draw(ScriptedSource(words), len(words))
+    assert np.array_equal(drawn, np.searchsorted(table.high, words) - len(table.high) // 2)
+
+
 def test_convolution_error_is_the_poisson_bound():
     """Fact 2, scaled down to s = k = 2 where the error is large enough to see."""
     s, k = 2, 2

@@ -71,7 +71,8 @@ def along_z_curve(places: Ints) -> Ints:
     """
     bits = np.arange(max(1, int(places.max(initial=0)).bit_length()))
     keys = (places.T[::-1] >> bits[:, None, None]) & 1  # of which the last decides first
-    return np.lexsort(keys.reshape(len(bits) * places.shape[1], -1))
+    flat = keys.astype(np.uint8).reshape(len(bits) * places.shape[1], -1)
+    return np.lexsort(np.packbits(flat, axis=0, bitorder="little"))
 
 
 def along_main_axis(particles: Floats) -> Ints:

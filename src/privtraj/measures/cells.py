@@ -429,11 +429,24 @@ def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = No
         room_for = np.ones_like(spread_out(shares, level)) * free
         even = spread_out(shares / np.maximum(blocks(room_for, level), 1.0), level) * room_for
         mixture = free * _normal(even / kept, width * parts)  # g
-        for _ in range(ROUNDS):
-            explained = free * _normal(mixture / kept, width * parts)  # K g, with the same sum
-            ratio = shares / np.maximum(blocks(explained, level), 1e-300)
-            back = _normal(free * spread_out(ratio, level), width * parts) / kept
-            mixture = mixture * back
+        if inside is None and len(shape) > 1:  # by a matrix K' B' of each axis, which are short
+            axes = []
+            for n in shape:
+                axes.append(blocks(_normal(np.eye(parts * n), width * parts), level))
+            for _ in range(ROUNDS):
+                explained = mixture
+                for axis in axes:  # each product moves its axis to the end
+                    explained = np.tensordot(explained, axis, (1, 0))
+                back = shares / np.maximum(explained, 1e-300)
+                for axis in axes:
+                    back = np.tensordot(back, axis, (1, 1))
+                mixture = mixture * back
+        else:
+            for _ in range(ROUNDS):
+                explained = free * _normal(mixture / kept, width * parts)  # K g, with the same sum
+                ratio = shares / np.maximum(blocks(explained, level), 1e-300)
+                back = _normal(free * spread_out(ratio, level), width * parts) / kept
+                mixture = mixture * back
         in_part = parts**-2 / 12  # variance inside a part, in squared cells
         rest = math.sqrt(max(width**2 - own**2 - in_part, 0.0))
         if inside is not None:

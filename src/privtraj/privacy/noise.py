@@ -67,6 +67,7 @@ EPSILON_RANGE = (1e-3, 64.0)
 """The Laplace parameters that have a table of sensible length (about 2 * 45 / epsilon entries)."""
 
 _WORD = 64  # bits of a source's words
+_GUIDE = 16  # bits of a word by which thresholds near it are found
 _SPARE = 96  # bits beyond those that are wanted, so that bounds hardly ever disagree in these
 _CHUNK = 1 << 16  # draws at a time: the working set stays in cache
 
@@ -123,19 +124,29 @@ class Law:
         lower = np.array(self.tails(_WORD)[::-1], dtype=np.uint64)
         return frozen(np.concatenate([lower, ~lower[::-1]]))
 
+    @cached_property
+    def guide(self) -> NDArray[np.int64]:
+        """(2^16 + 1,) how many of `high` are below the words that begin with 0, 1, ... in 16 bits,
+        and at the end how many there are."""
+        first = np.arange(2**_GUIDE, dtype=np.uint64) << _WORD - _GUIDE
+        return frozen(np.append(np.searchsorted(self.high, first), len(self.high)))
+
     def draw(self, source: Source, count: int) -> NDArray[np.int64]:
         """`count` independent draws, shape (count,).
 
         U < 1/2 gives -k for the number k of tails P(X <= -1), P(X <= -2), ... that are above U, and
         U >= 1/2 gives +k for that of 1 - U: as U and 1 - U have the same law, that is P(x) for
-        every x. Words are looked up in rising order, which takes half the time, and stay in place.
+        every x.
         """
         drawn = np.empty(count, dtype=np.int64)
         for start in range(0, count, _CHUNK):
             part = drawn[start : start + _CHUNK]
             words = source.words(part.size)
-            order, below = np.argsort(words), np.empty(part.size, np.int64)
-            below[order] = np.searchsorted(self.high, words[order])
+            begin = (words >> _WORD - _GUIDE).view(np.int64)
+            below, most = self.guide.take(begin), self.guide.take(begin + 1)
+            among = np.flatnonzero(most > below + 1)  # few: most cells hold one threshold at most
+            below += (below < most) & (self.high.take(below, mode="clip") < words)
+            below[among] = np.searchsorted(self.high, words[among])
             part[:] = below - len(self.high) // 2
             for at in np.flatnonzero(self.high.take(below, mode="clip") == words):
                 part[at] = self._settled(int(words[at]), source)

@@ -319,7 +319,7 @@ def kernel_sums(
     total = _summed(contribution, m * (d + 1) + 1, chunks, taking_part, parameters, m, largest)
     places, masses, spread = np.split(total, [m * d, m * (d + 1)], axis=1)
     whole = grid.astype(np.int64)
-    places = whole * masses[:, :, None] - places.reshape(times, m, d)
+    places = whole * masses[:, :, None] - places.reshape(times, d, m).swapaxes(1, 2)
     masses = masses * mass.astype(np.int64)[:, None]
     fine = np.concatenate([places.reshape(times, m * d), masses, spread], axis=1)
     return _shifted(fine, lattice.shift[:, None])
@@ -354,7 +354,7 @@ class _Scaled(NamedTuple):
 def _kernel_chunk(
     weight_fn: WeightFn, points: jax.Array, mine: jax.Array, bin_: _Scaled
 ) -> jax.Array:
-    """Sums (m d + m + 1,) over the points (C, d) of one chunk: of a Y, of a, and of s."""
+    """Sums (d m + m + 1,) over the points (C, d) of one chunk: of a Y, of a, and of s."""
     places = jnp.rint(points * GRID)
     apart = _squared_distances(places, bin_.centres)
     w, s = weight_fn(apart / GRID**2, bin_.parameters)
@@ -370,9 +370,9 @@ def _kernel_chunk(
     kept = mine & (size <= bin_.limit**2 * (1 - 2 * rounding))
     a = jnp.where(kept[:, None], a, 0.0).astype(jnp.float64)
     b = jnp.where(kept, b, 0.0)
-    ones = jnp.ones((len(points), 1), jnp.float64)
-    sums = a.T @ jnp.concatenate([places.astype(jnp.float64), ones], axis=1)
-    return jnp.concatenate([sums[:, :-1].ravel(), sums[:, -1], b.sum()[None]]).astype(jnp.int64)
+    ones = jnp.ones((1, len(points)), jnp.float64)
+    sums = jnp.concatenate([places.T.astype(jnp.float64), ones]) @ a
+    return jnp.append(sums.ravel(), b.sum()).astype(jnp.int64)
 
 
 def _rounding(m: int, d: int) -> float:
