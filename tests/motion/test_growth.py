@@ -155,9 +155,9 @@ def test_turnover_makes_lives_short_and_keeps_their_number():
 # Unbalanced least action ----------------------------------------------------------------------
 
 
-def two_groups(rng, first, second, apart=0.6):
+def two_groups(rng, first, second, apart=0.6, width=0.02):
     centres = np.repeat([[0.2, 0.5], [0.2 + apart, 0.5]], [first, second], axis=0)
-    return centres + 0.02 * rng.standard_normal((first + second, 2))
+    return centres + width * rng.standard_normal((first + second, 2))
 
 
 def test_growth_is_learned_where_people_cannot_have_moved():
@@ -183,6 +183,20 @@ def test_lineages_stay_where_groups_multiply_and_move_where_people_do():
     assert np.ptp(moved[..., 0].mean(axis=1)) == pytest.approx(0.3, rel=0.2)
 
 
+def test_whoever_is_at_the_rim_is_not_carried_to_a_fate_that_grows():
+    """Groups that nearly touch, of which one triples: people at the rim of the other would be the
+    nearer way. One cloud that moves is not taken for one that grows in front."""
+    rng = np.random.default_rng(3)
+    x, y = (two_groups(rng, 120 - k, k, apart=0.24, width=0.03) for k in (20, 60))
+    r = descendants(x, y, x)
+    other, own = r[:100], r[100:]
+    assert own.mean() / other.mean() == pytest.approx(5, rel=0.04)
+    cloud, way = 0.5 + 0.1 * rng.standard_normal((120, 2)), 0.05
+    moved = np.log(descendants(cloud, cloud + np.array([way, 0.0]), cloud))
+    share = np.cov(moved, cloud[:, 0])[0, 1] / way  # of the way that growth explains
+    assert share < 0.6
+
+
 def test_mass_that_grew_is_not_transported():
     rng = np.random.default_rng(1)
     clouds = np.stack([two_groups(rng, 128 + 32 * k, 128 - 32 * k) for k in range(3)])
@@ -198,6 +212,25 @@ def test_mass_that_grew_is_not_transported():
     daughters = people.mother >= 0
     before = people.knots[daughters, 0], people.knots[people.mother[daughters], 0]
     np.testing.assert_array_equal(*before)
+
+
+@pytest.mark.parametrize("windows", ["auto", 3])
+def test_nobody_crosses_where_one_of_two_fates_takes_over(windows):
+    """Also where days are measured together: curves through them carried half of a fate over."""
+    rng, days = np.random.default_rng(2), np.arange(7.0)
+    day = np.repeat(days, 570)
+    upper = rng.uniform(size=len(day)) < 1 / (1 + np.exp(2.44 * (1 - day / 3)))
+    places = 0.5 + 0.15 * np.stack([np.zeros(len(day)), np.where(upper, 1, -1)], axis=1)
+    snaps = pt.Snapshots.from_arrays(
+        day, places + 0.04 * rng.standard_normal(places.shape), bounds=[(0, 1)] * 2, bins=days
+    )
+    how = {"growth": "released by_place=learned", "windows": windows, "seed": 2}
+    model = pt.TrajectorySynthesizer(1.0, 1e-6, **how).fit(snaps)
+    cells = model.sample(2000, times=days, branching=True, seed=0)
+    ended_up = cells.present[:, -1] & (cells.values[:, -1, 1] > 0.5)
+    assert (cells.values[ended_up, 0, 1] < 0.5).mean() < 0.1
+    between = np.abs(model.marginals[..., 1] - 0.5) < 0.05
+    assert between.mean() < 0.05
 
 
 def test_a_public_rate_by_place_is_followed():

@@ -166,6 +166,12 @@ def test_where_most_people_would_be_others_values_are_merged():
     assert words.labels[-1] == "93 others"  # which have nothing in common
 
 
+def test_a_value_that_has_no_colour_left_keeps_its_name():
+    drawn = Drawn.of(pt.Category([f"c{k}" for k in range(8)]), np.full(8, 1 / 8))
+    assert drawn.labels == tuple(f"c{k}" for k in range(8))
+    assert drawn.shades[-1] == "others"
+
+
 def test_rare_values_are_drawn_as_one_and_missing_is_never_among_them():
     column = pt.Category([f"c{k}" for k in range(200)], other="rest", missing=True)
     shares = np.full(202, 0.001)

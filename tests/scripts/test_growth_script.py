@@ -1,5 +1,6 @@
 """The experiment on growing populations: its scores, and its quick run."""
 
+import numpy as np
 import pytest
 from script_runs import imported, run
 
@@ -27,5 +28,13 @@ def test_the_verdict_follows_from_the_numbers(growth):
 
 def test_the_quick_run_prints_every_way():
     printed = run("experiments/growth.py", "--quick")
-    for line in ("nobody comes or goes", "released, by place", "error of masses"):
+    for line in ("nobody comes or goes", "released, by place", "error of masses", "0.3 apart"):
         assert line in printed
+
+
+def test_unbalanced_transport_of_cells_knows_who_crossed(growth):
+    rng = np.random.default_rng(0)
+    here, there = ((0.5, y) + 0.02 * rng.standard_normal((50, 2)) for y in (0.2, 0.8))
+    few, many = np.concatenate([here, there[:10]]), np.concatenate([here, there])
+    assert growth.from_over_there([few, many]) < 1e-3
+    assert growth.from_over_there([here, here + np.array([0.0, 0.45])]) > 0.999

@@ -64,6 +64,8 @@ from privtraj.measures.windows import (
     may_be_listed,
     moments_of,
 )
+from privtraj.motion.growth import Growth
+from privtraj.motion.population import APART
 from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
 from privtraj.motion.reference import USUAL, Inertia, declared
 from privtraj.privacy import noise
@@ -295,12 +297,22 @@ def through_windows(
 
     Particle i of all knots is one of them.  reference: along which people move from window to
     window, in the unit cube.  still: (d,) coordinates that never change. Where every listed time is
-    a window of its own, its marginal is what it is: no knots.
+    a window of its own, its marginal is what it is: no knots. Where people come and go by place,
+    curves through all windows would carry to one place what another has lost: `reborn`.
     """
     if not windows.need_curves:
         return marginals, None
     rng, m = task.rng, task.recipe.particles or CURVES
     centres, clouds, weights = windows.centres, marginals.particles, marginals.weights
+    knots, growth = windows.knots(task.public.axis.times), task.recipe.growth
+    at = unit_time(knots, windows.moments)
+    at_knots = marginals._replace(
+        weights=np.full((len(knots), m), 1 / m),
+        bandwidth=np.interp(at, centres, marginals.bandwidth),
+    )
+    if growth is not None and Growth.declared(growth).by_place is not None:
+        paths = follow(equal_weight(clouds, weights, m, rng), centres, reference)
+        return at_knots._replace(particles=reborn(paths, centres, at, rng)), knots
     few = equal_weight(clouds, weights, min(STARTS, m), rng)
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = equal_weight(clouds, weights, m * READINGS, rng)
@@ -315,11 +327,19 @@ def through_windows(
         if distance - nearest > left - stiffer[0][1]:
             break
         curves = stiff
-    knots = windows.knots(task.public.axis.times)
-    at = unit_time(knots, windows.moments)
-    at_knots = marginals._replace(
-        particles=np.einsum("qk,mkd->qmd", hat_functions(at, knots_of(*runs)), curves),
-        weights=np.full((len(knots), m), 1 / m),
-        bandwidth=np.interp(at, centres, marginals.bandwidth),
-    )
-    return at_knots, knots
+    read = hat_functions(at, knots_of(*runs))
+    return at_knots._replace(particles=np.einsum("qk,mkd->qmd", read, curves)), knots
+
+
+def reborn(paths: Floats, clock: Floats, times: Floats, rng: np.random.Generator) -> Floats:
+    """Where paths (m, K, d) through clouds at times (K,) are at others (q,): (q, m, d).
+
+    Straight on, but who would go `APART` farther than a quarter of the people does not go: they end
+    where they were and begin over there, at any moment in between.
+    """
+    way = np.linalg.norm(np.diff(paths, axis=1), axis=2)
+    far, when = way > np.quantile(way, 0.25, axis=0) + APART, rng.uniform(size=way.shape)
+    left = np.clip(np.searchsorted(clock, times, side="right") - 1, 0, len(clock) - 2)
+    share = np.clip((times - clock[left]) / np.diff(clock)[left], 0.0, 1.0)
+    share = np.where(far[:, left], when[:, left] < share, share)[..., None]
+    return np.swapaxes((1 - share) * paths[:, left] + share * paths[:, left + 1], 0, 1)

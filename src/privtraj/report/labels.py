@@ -106,8 +106,9 @@ class Drawn:
         group = np.full(column.levels, len(kept))
         for k, (_, levels) in enumerate(kept):
             group[levels] = k
-        if others := [len(part[1]) for part in parts if part not in kept]:
-            labels.append(f"{sum(others)} others")
+        if others := [part for part in parts if part not in kept]:
+            many = sum(len(levels) for _, levels in others)
+            labels.append(f"{many} others" if many > 1 else others[0][0])
             shades.append("others")
         if column.missing:
             group[column.levels - 1] = len(labels)
