@@ -28,7 +28,7 @@ matplotlib). Ways are straight between readings.
 
     OD           total variation of (cell where it begins, cell where it ends), cells of 5 km
     km           mean distance from begin to end; W1, of its distribution to the true one
-    crossings    total variation of which borders between cells of 5 km are crossed, and to which side
+    crossings    total variation of the borders between cells of 5 km that are crossed, each way
     streets      total variation of where ways lead, 400 cells of 1 km
 """
 
@@ -65,6 +65,9 @@ SPEED = 15.0  # km/h from door to door, median
 GRIDS = (6, 8, 10, 12, 16)  # of the plain histogram
 COARSE, FINE = 4, 20  # cells a side
 ALONG = 100  # places on a way
+
+Numbers = dict[str, list[dict[str, float]]]
+"""Of every row, by seed."""
 
 
 def city(n: int, times: Floats, rng: np.random.Generator) -> Floats:
@@ -164,18 +167,21 @@ def first_trips(paths: Floats, hours: Floats) -> list[Floats]:
 
 def along(trips: list[Floats]) -> Floats:
     """ALONG places (n, ALONG, 2) on each of these ways (k, 2), if its ends are 1 km apart."""
-    ways = []
+    ways = [np.empty((0, ALONG, 2))]
     for way in trips:
         if np.linalg.norm(way[-1] - way[0]) >= 1:
             gone = np.append(0, np.cumsum(np.linalg.norm(np.diff(way, axis=0), axis=1)))
             at = np.linspace(0, gone[-1], ALONG)
-            ways.append(np.stack([np.interp(at, gone, axis) for axis in way.T], axis=1))
-    return np.stack(ways)
+            ways.append(np.stack([np.interp(at, gone, axis) for axis in way.T], axis=1)[None])
+    return np.concatenate(ways)
 
 
 def asked_of_trips(trips: list[Floats], truth: Floats) -> dict[str, float]:
-    """All measures of first trips, against those of many true people (`along`)."""
+    """All measures of first trips, against those of many true people (`along`); where nobody goes
+    anywhere, as with too few people for more than two windows, none."""
     ways = along(trips)
+    if len(ways) == 0:
+        return dict.fromkeys(("OD", "km", "W1", "crossings", "streets"), np.nan)
 
     def apart(counts: Callable[[Floats], Any]) -> float:
         ours, theirs = (counts(each) / counts(each).sum() for each in (ways, truth))
@@ -329,42 +335,65 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--only", nargs="+", help="rows that begin so")
+    parser.add_argument("--adatrace", nargs=1, metavar="CHECKOUT")
+    parser.add_argument("--privtrace", nargs=2, metavar=("CHECKOUT", "PYTHON"))
     parser.add_argument("--quick", action="store_true", help="one seed, 2,000 people")
     parser.add_argument("--json", help="file for every number")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     seeds, n = (1, 2000) if args.quick else (args.seeds, args.people)
     truth = city(50_000, READ, np.random.default_rng(99))
-    numbers: dict[str, Any] = {}
+    true_trips = along(first_trips(truth[:20_000], READ))
+    others = {"AdaTrace": args.adatrace, "PrivTrace": args.privtrace}
+    tables: dict[str, Numbers] = {}
     for several in (False, True):
-        print("a quarter seen two to four times" if several else "seen once", flush=True)
+        title = "a quarter seen two to four times" if several else "seen once"
+        days: Numbers = tables.setdefault(title, {})
+        of_trips: Numbers = tables.setdefault("first trips", {})
         for seed in range(seeds):
             rng = np.random.default_rng(1000 + seed)
-            for row, make in makers(seen(n, rng, several), args.epsilon, seed).items():
+            people = city(n, MINUTES, rng)
+            for row, make in makers(seen(people, rng, several), args.epsilon, seed).items():
                 if args.only and not row.startswith(tuple(args.only)):
                     continue
                 began = time.perf_counter()
-                found = asked(make(), truth) | {"seconds": time.perf_counter() - began}
-                numbers.setdefault(f"{row}{', several' * several}", []).append(found)
-        print(table_of({k: v for k, v in numbers.items() if k.endswith("several") == several}))
+                paths = make()
+                took = {"seconds": time.perf_counter() - began}
+                days.setdefault(row, []).append(asked(paths, truth) | took)
+                if not several:
+                    found = asked_of_trips(first_trips(paths, READ), true_trips)
+                    of_trips.setdefault(row, []).append(found | took)
+            for name, code in others.items():
+                if code is None or several:
+                    continue
+                began = time.perf_counter()
+                made = by_others(name, code, first_trips(people, MINUTES), args.epsilon)
+                took = {"seconds": time.perf_counter() - began}
+                of_trips.setdefault(name, []).append(asked_of_trips(made, true_trips) | took)
+        print(f"{title}\n{table_of(days)}", flush=True)
+    print(f"first trips\n{table_of(tables['first trips'])}")
     if not args.only:
         print(table_of({"true": [asked(truth, truth)]}))
     if args.json:
         import json
 
         with open(args.json, "w") as file:
-            json.dump(numbers, file)
+            json.dump(tables, file)
 
 
-def table_of(numbers: dict[str, list[dict[str, float]]]) -> str:
-    """Means over seeds."""
+def table_of(numbers: Numbers) -> str:
+    """Means over seeds, and standard deviations in brackets if there are several."""
     lines = []
     for row, found in numbers.items():
         if not lines:
             lines.append("| | " + " | ".join(found[0]) + " |")
             lines.append("|---" * (1 + len(found[0])) + "|")
-        means = (np.mean([each[name] for each in found]) for name in found[0])
-        lines.append(f"| {row} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+        cells = []
+        for name in found[0]:
+            values = [each[name] for each in found]
+            spread = f" ({np.std(values):.2f})" if len(values) > 1 else ""
+            cells.append(f"{np.mean(values):.2f}{spread}")
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

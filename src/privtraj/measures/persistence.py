@@ -117,7 +117,8 @@ def with_memory(
     if not isinstance(reference, Inertia):
         return reference
     # of thirds, as pairs are counted: groups that part are no two normal values
-    thirds = 3 * paths.argsort(axis=0, kind="stable").argsort(axis=0) // len(paths) - 1.0
+    ranks = paths.argsort(axis=0, kind="stable").argsort(axis=0)
+    thirds: Floats = np.floor(3 * ranks / len(paths))
     table = _table_of_kinds(1 / 3)  # a third has variance 2/3
     along = correlation_along(thirds, unit_time(times, times))
     along = np.interp(along, (table[:, 0] - table[:, 2]) * 1.5, _CORRELATIONS)
