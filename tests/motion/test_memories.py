@@ -57,6 +57,21 @@ def test_what_curves_already_show_is_no_forgetting():
     assert share.sum() > 0.8
 
 
+def test_correlations_that_nobody_forgetting_would_explain_as_well_are_not_followed():
+    below = Correlations(
+        EDGES, np.array([0.97, 0.95, 0.9, 0.85]), np.full(4, 0.1), STEADY, True, STEADY
+    )
+    assert smoothest([below])[2].sum() == 0
+    assert smoothest([below._replace(error=np.full(4, 0.03))])[2].sum() > 0.05
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+def test_who_knows_nothing_of_pairs_lets_nobody_forget(smooth):
+    process = Inertia(memory=0.1)
+    assert smoothest([known(process, smooth, error=30.0)])[2].sum() == 0
+    assert smoothest([known(process, smooth)])[2].sum() > 0.8
+
+
 def test_people_who_forget_nothing_have_no_memory_to_lose():
     memory, _, share = smoothest([known(Inertia(memory=1.0, share=0.0))])
     assert len(memory) == 0

@@ -47,11 +47,12 @@ from privtraj.privacy.pairs import KINDS, LagTable
 PERSISTENCE = "how people persist"
 
 SHARES = {1: 0.15}
-"""Share of epsilon, by features; `SHARE` of more. Set by simulation of nine processes at the aim,
-5,000 people of whom 30 % have two records, epsilon 1: the error, mean over lags, of one feature is
-.052 with .10, .044 with .15, .040 with .20 and .033 without noise; of two it is .052 with .20 and
-.047 with .25, on other seeds 8 % more with .20."""
-SHARE = 0.25
+"""Share of epsilon, by features; `SHARE` of more. Of one by simulation of nine processes, 5,000
+people of whom 30 % have two records, epsilon 1: the error of correlations, mean over lags, is .052
+with .10, .044 with .15, .040 with .20 and .033 without noise. Of more by what is lost and won, see
+docs/records.md: with .25 correlations are known better, but people lose more where they are than
+paths gain."""
+SHARE = 0.1
 LAG_BINS = 4
 """More show faster forgetting, but each has noise of its own: 3 to 5 are alike at the aim."""
 MOST_EACH = 64
@@ -64,6 +65,7 @@ error to 1 % (+- 5 %), but 13 % more of few pairs with twice; 3 % more with a me
 _GRID = (9, 9, 25)  # values of each that are tried, up to so many deviations from the mean:
 _REACH = 2.5
 _MIDDLES = (0.1, 0.6)  # shares of records in the middle third that are believed
+_LEAST_PRECISION = 1e-3  # of a correlation of which pairs say nothing
 _PLACES = 8  # lags that stand for those of a bin
 
 
@@ -114,7 +116,12 @@ def with_memory(
     """
     if not isinstance(reference, Inertia):
         return reference
-    along = correlation_along(paths, unit_time(times, times))
+    # of thirds, as pairs are counted: groups that part are no two normal values
+    ranks = paths.argsort(axis=0, kind="stable").argsort(axis=0)
+    thirds: Floats = np.floor(3 * ranks / len(paths))
+    table = _table_of_kinds(1 / 3)  # a third has variance 2/3
+    along = correlation_along(thirds, unit_time(times, times))
+    along = np.interp(along, (table[:, 0] - table[:, 2]) * 1.5, _CORRELATIONS)
     memory, swing, share = smoothest(found.known(along))
     if len(memory) == 0:
         return reference
@@ -180,7 +187,9 @@ class Persistence:
         return np.where(away == 0, 1.0, self.lasting + moving * kept)
 
     def known(self, along: Floats) -> list[Correlations]:
-        """What is known of each feature, for the choice of its memories.
+        """What pairs alone say of each feature, for the choice of its memories: the prior of
+        `correlations`, even from -1 to 1 and so of variance 1/3, is divided out, as it would have
+        people forget where pairs say little.
 
         along: (n, d) of people who forget nothing, at `LAGS`.
         """
@@ -188,8 +197,9 @@ class Persistence:
         bins = np.searchsorted(edges, self.lags) - 1  # those in which there can be pairs
         within = np.stack([edges[bins], edges[bins + 1]], axis=1)
         curve, smooth = self.correlation(LAGS), self.smooth.astype(bool)
-        measured = self.correlations.T, self.error.T
-        columns = zip(*measured, curve.T, smooth, along.T, strict=True)
+        precision = np.maximum(self.error**-2 - 3, _LEAST_PRECISION)
+        measured = np.clip(self.correlations / self.error**2 / precision, -1, 1)
+        columns = zip(measured.T, precision.T**-0.5, curve.T, smooth, along.T, strict=True)
         return [Correlations(within, *column) for column in columns]
 
     def to_dict(self) -> dict[str, Any]:

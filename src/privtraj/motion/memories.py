@@ -29,7 +29,7 @@ from privtraj.base.space import hat_functions
 MEMORIES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)  # in shares of the range of time
 SWINGS = (np.pi, 2 * np.pi, 4 * np.pi)  # of memories from .16 on: half a swing, one, and two
 LAGS = np.linspace(0.02, 1.0, 50)  # at which a curve is followed
-NEAR_CURVE = 0.03  # how near, root mean square: a little below its errors at the usual budget
+NEAR_CURVE = 0.03  # how near at most, root mean square; else as near as pairs of such lags say
 AGREES = 0.3  # mean squared distance, in squared errors, of a mixture that agrees; 1 is biased
 TURNED_BACK = 1.5  # errors below 0 that a correlation must be for people to swing
 AT_ONCE = 0.01  # memory, for the speed, of what is forgotten at once: the last to be believed
@@ -117,16 +117,17 @@ def _shares(known: Correlations) -> Floats:
     from scipy.optimize import nnls
 
     at_lags = np.column_stack([kept(LAGS, *_PROCESSES.T), known.along])  # the last one lasts
-    if known.smooth:
-        # the means over the lags of each bin, short lags being more frequent
-        lags = known.edges[:, :1] + _WITHIN * (known.edges[:, 1:] - known.edges[:, :1])
-        often = (1 - lags) / (1 - lags).sum(axis=1, keepdims=True)
-        weights = hat_functions(np.clip(lags, LAGS[0], LAGS[-1]).ravel(), LAGS)
-        weights = weights.reshape(*lags.shape, -1)
-        kernels = np.einsum("lw,lwn,nj->lj", often, weights, at_lags)
-        rho, error = known.measured, known.error
-    else:
-        kernels, rho, error = at_lags, known.curve, np.full(len(LAGS), NEAR_CURVE)
+    # the means over the lags of each bin, short lags being more frequent
+    lags = known.edges[:, :1] + _WITHIN * (known.edges[:, 1:] - known.edges[:, :1])
+    often = (1 - lags) / (1 - lags).sum(axis=1, keepdims=True)
+    weights = hat_functions(np.clip(lags, LAGS[0], LAGS[-1]).ravel(), LAGS)
+    kernels = np.einsum("lw,lwn,nj->lj", often, weights.reshape(*lags.shape, -1), at_lags)
+    rho, error = known.measured, known.error
+    if _nothing_is_forgotten(kernels[:, -1], rho, error):
+        return np.zeros(len(_PROCESSES))
+    if not known.smooth:
+        bins = np.minimum(np.searchsorted(known.edges[:, 1], LAGS), len(error) - 1)
+        kernels, rho, error = at_lags, known.curve, np.maximum(error[bins], NEAR_CURVE)
     near = kernels / error[:, None]
     memory, swing = _PROCESSES.T
     squared_speed = np.append(np.maximum(memory, AT_ONCE) ** -2.0 + swing**2, 0.0)
@@ -143,6 +144,17 @@ def _shares(known: Correlations) -> Floats:
         if off <= AGREES:
             break
     return np.asarray(best[:-1] / max(best.sum(), 1e-9))
+
+
+def _nothing_is_forgotten(along: Floats, measured: Floats, error: Floats) -> bool:
+    """Whether correlations in the bins (L,) are likelier those of people who forget nothing than
+    any from -1 to 1, if both were as likely: how dense they are at `along`, over 1/2 before they
+    were measured (Savage and Dickey's ratio)."""
+    from scipy.special import ndtr
+
+    inside = ndtr((1 - measured) / error) - ndtr((-1 - measured) / error)
+    log_density = -(((along - measured) / error) ** 2) / 2 - np.log(error * inside)
+    return bool((log_density + np.log(2 / np.sqrt(2 * np.pi))).sum() >= 0)
 
 
 def correlation_along(paths: Floats, clock: Floats) -> Floats:
