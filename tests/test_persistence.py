@@ -193,7 +193,7 @@ def test_marginals_are_cut_into_thirds():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("records", [2, 3, 50])
 def test_the_release_costs_its_share_whatever_the_records(adjacency, records):
-    for features, share in ((1, 0.15), (2, 0.25), (7, 0.25)):
+    for features, share in ((1, 0.2), (2, 0.2), (7, 0.2)):
         event = persistence_event(2.0, adjacency, Person(records, True), features)
         ledger = Ledger(2.0, 0.0, adjacency)
         ledger.spend(event)
@@ -203,8 +203,8 @@ def test_the_release_costs_its_share_whatever_the_records(adjacency, records):
 
 def test_nothing_is_planned_where_nobody_has_two_records_or_the_budget_buys_nothing():
     assert persistence_event(1.0, "add-remove", Person(1), 1) is None
-    assert persistence_event(0.006, "add-remove", Person(2), 1) is None
-    assert persistence_event(0.05, "add-remove", Person(9), 1).weight == 4
+    assert persistence_event(0.004, "add-remove", Person(2), 1) is None
+    assert persistence_event(0.05, "add-remove", Person(9), 1).weight == 8
 
 
 SETTINGS = {

@@ -46,12 +46,8 @@ from privtraj.privacy.pairs import KINDS, LagTable
 
 PERSISTENCE = "how people persist"
 
-SHARES = {1: 0.15}
-"""Share of epsilon, by features; `SHARE` of more. Set by simulation of nine processes at the aim,
-5,000 people of whom 30 % have two records, epsilon 1: the error, mean over lags, of one feature is
-.052 with .10, .044 with .15, .040 with .20 and .033 without noise; of two it is .052 with .20 and
-.047 with .25, on other seeds 8 % more with .20."""
-SHARE = 0.25
+SHARE = 0.2
+"""Of epsilon."""
 LAG_BINS = 4
 """More show faster forgetting, but each has noise of its own: 3 to 5 are alike at the aim."""
 MOST_EACH = 64
@@ -63,7 +59,6 @@ _PRIOR = (-2.0, 1.5)
 error to 1 % (+- 5 %), but 13 % more of few pairs with twice; 3 % more with a mean of -1."""
 _GRID = (9, 9, 25)  # values of each that are tried, up to so many deviations from the mean:
 _REACH = 2.5
-_MIDDLES = (0.1, 0.6)  # shares of records in the middle third that are believed
 _PLACES = 8  # lags that stand for those of a bin
 
 
@@ -76,7 +71,7 @@ def persistence_event(
     """
     if person.records < 2:
         return None
-    spent = SHARES.get(features, SHARE) * epsilon / people_moved(adjacency)
+    spent = SHARE * epsilon / people_moved(adjacency)
     least, most = EPSILON_RANGE
     each = 1 if person.records == 2 else MOST_EACH  # of one pair nothing is rounded
     while each > 1 and spent / (each * features) < least:
@@ -271,7 +266,7 @@ def fit_persistence(
     for seen in counts.swapaxes(0, 1):  # (L, 4) of one feature
         kinds = seen.sum(axis=0)
         middle = (kinds[3] + kinds[1] / 2) / max(float(kinds.sum()), 1.0)
-        table = _table_of_kinds(float(np.clip(middle, *_MIDDLES))).T
+        table = _table_of_kinds(float(np.clip(middle, 0.001, 0.999))).T
         pi = np.stack([np.interp(said, _CORRELATIONS, column) for column in table], axis=-1)
         mean = (pi * shares[..., None]).sum(axis=2)
         against = _unlikeliness(seen, noise_variance, mean).sum(axis=-1) + unlikely
