@@ -42,7 +42,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from functools import lru_cache
 from importlib.util import find_spec
 from multiprocessing import get_context
@@ -181,7 +181,7 @@ MEMBERS = {
     "tables": 32,
     "persistence": 32,
 }
-CHUNK = 4  # members of a job
+CHUNK = 2  # members of a job
 UNSEEN = 1000  # the first member that sets nothing
 RELEASED, TIMES, FRESH, CROWDS = 1000, 4, 16_000, 4
 ADDED = {"tables": 0.005, "persistence": 0.01}
@@ -610,16 +610,25 @@ def main() -> None:
     if writer and not rows:
         writer.writeheader()
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(done, job, set_to(args.set)) for job in jobs]
+        queued = [pool.submit(done, job, set_to(args.set)) for job in jobs]
+        waiting = set(queued)
+
+        def keep(one: Future[list[dict[str, Any]]]) -> None:
+            found = one.result()
+            rows.extend({k: str(v) for k, v in row.items()} for row in found)
+            if writer and file:
+                writer.writerows(found)
+                file.flush()
+
         try:
-            for one in as_completed(waiting, timeout=max(end - time.monotonic(), 1.0)):
-                found = one.result()
-                rows += [{k: str(v) for k, v in row.items()} for row in found]
-                if writer and file:
-                    writer.writerows(found)
-                    file.flush()
+            for one in as_completed(queued, timeout=max(end - time.monotonic(), 1.0)):
+                waiting.discard(one)
+                keep(one)
         except TimeoutError:
             pool.shutdown(wait=True, cancel_futures=True)
+            for late in waiting:
+                if not late.cancelled():
+                    keep(late)
     if file:
         file.close()
     summary = table(rows)
