@@ -53,6 +53,7 @@ def stride(**changes):
         "time_coupling": 0.0,
         "temperature": 0.0,
         "noise_limit": np.inf,
+        "mass_rate": 0.3,
         "relocate": 0.0,
         "learn": 0.0,
         "shrink": 1.0,
@@ -184,7 +185,7 @@ def test_a_light_particle_moves_next_to_a_heavy_one_and_only_where_allowed():
     far = np.abs(clouds[:, 0] - clouds[:, 1]).max()
     begun = state_of(clouds, 0.01)._replace(mass=jnp.asarray(mass, jnp.float32))
     for allowed in (0.0, 1.0):
-        state, _ = move(begun, quiet_moments(mass=mass), by=stride(relocate=allowed))
+        state, _ = move(begun, quiet_moments(mass=mass), by=stride(relocate=allowed, mass_rate=0))
         x = np.asarray(state.mixture.particles)
         apart = np.abs(x[:, 0] - x[:, 1]).max()
         assert (apart < 0.08) == bool(allowed)
@@ -365,6 +366,7 @@ def test_a_schedule_has_one_sound_number_per_step(steps, time_coupling):
     assert (made.time_coupling <= time_coupling).all()
     assert (made.shrink <= made.grow).all()
     assert (made.shrink > 0).all()
+    assert (made.mass_rate <= 1).all()
 
 
 def test_a_stride_is_one_step_of_a_schedule():

@@ -91,6 +91,7 @@ class Schedule(NamedTuple):
     time_coupling: Floats  # weight of the neighbours
     temperature: Floats  # standard deviation of a unit step's noise, in bandwidths
     noise_limit: Floats  # largest noise of one step, in bandwidths over all coordinates
+    mass_rate: Floats  # gain of the running masses
     relocate: Floats  # 1 while light particles may move, else 0
     learn: Floats  # exponent of the bandwidth's move to its estimate
     shrink: Floats  # smallest factor of the bandwidth in one step
@@ -100,8 +101,8 @@ class Schedule(NamedTuple):
 def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Schedule:
     """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps.
 
-    Steps k = 0, 1, .. of settling, and the gains of masses there, are 1 / (k + 2): all become
-    averages. Particles are kicked, and move to heavy ones, until they settle.
+    Steps k = 0, 1, .. of settling have the size 1 / (k + 2), so that they become averages; masses
+    are averages from the search on. Until they settle, particles are kicked and move to heavy ones.
 
     Langevin noise moves a particle by as many bandwidths in all d coordinates together as in two:
     responsibilities follow the distance, and a particle that is kicked further each time the more
@@ -117,6 +118,7 @@ def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Sc
         time_coupling=np.where(searching, 0.0, time_coupling * step_size),
         temperature=np.where(settling, 0.0, NOISE / math.sqrt(features)),
         noise_limit=np.full(steps, NOISE),
+        mass_rate=1 / np.maximum(s - SEARCH_STEPS + 2, 1),
         relocate=(~searching & ~settling).astype(float),
         learn=np.where(settling, step_size, 1.0),
         shrink=np.where(searching, ANNEALED_TO, annealing),
@@ -218,7 +220,7 @@ def langevin_step(
     bias = mixture.bias - alpha[:, None] * (moments.mass - 1)
     bias = bias - bias.mean(axis=1, keepdims=True)
     moved = Mixture(particles, jnp.clip(bias, -BIAS_LIMIT, BIAS_LIMIT), sigma)
-    mass = state.mass + stride.step_size * (moments.mass - state.mass)
+    mass = state.mass + stride.mass_rate * (moments.mass - state.mass)
     moved, mass = _relocate(moved, mass, kicks[1], stride.relocate)
     relative_noise = noise / (mass.shape[1] * KAPPA_SPREAD * sigma)
     moved = moved._replace(
