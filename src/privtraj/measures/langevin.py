@@ -37,10 +37,10 @@ from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 
 # The schedule. Errors are those of experiments/constants.py, over what they are (standard errors)
 SEARCH_STEPS = 2  # first steps, which find the people's place and scale; none 1.5 (.1)
-SETTLING_SHARE = 0.5  # of the steps, at the end; a third 1.04 (.07), two thirds 1.17 (.10)
+SETTLING_SHARE = 0.4  # of the steps, at the end; from .5, a third 1.04 (.07), two thirds 1.17 (.10)
 ANNEALED_TO = 0.1  # of the bandwidth, at least, while annealing; half 1.00 (.02), twice 1.05 (.03)
-NOISE = 0.4  # of a step over all coordinates, in bandwidths: privacy noise, at most, and what
-# Langevin noise adds up to; half 1.6 (.2), twice 2.4 (.9)
+NOISE = 0.35  # of a step over all coordinates, in bandwidths: privacy noise, at most, and what
+# Langevin noise adds up to; .2 has 1.6 (.2), .8 2.4 (.9)
 # The step
 TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; none 1.02 (.04)
 SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
