@@ -13,7 +13,6 @@ from scipy.stats import norm
 
 from privtraj.measures import cells as constants
 from privtraj.measures.cells import (
-    OVERLAP,
     bandwidths,
     blocks,
     estimate,
@@ -50,8 +49,7 @@ def read_once(counts, epsilon, poolings):
 
 def stands_out(counts, cells, epsilon):
     """Which counts (side, ...) of one time are significant, each the sum of so many cells."""
-    exponent = constants.NEIGHBOUR_EXPONENT
-    return significant(counts[None], cells[None], np.ones((1, 1, 1)), epsilon, exponent)[0]
+    return significant(counts[None], cells[None], np.ones((1, 1, 1)), epsilon)[0]
 
 
 def mean_of(measure, i):
@@ -224,9 +222,7 @@ def test_a_field_of_noise_raises_a_false_alarm_as_rarely_as_stated():
 
 def test_a_doubtful_cell_is_significant_next_to_a_sure_one_only():
     counts = np.zeros((16, 16))
-    doubtful = (
-        noise_quantile(1, 1.0, -2 * math.log(3) * constants.NEIGHBOUR_EXPONENT - math.log(2)) + 0.1
-    )
+    doubtful = noise_quantile(1, 1.0, -2 * math.log(3) - math.log(2)) + 0.1
     counts[4, 4] = 1000.0
     counts[4, 5] = counts[12, 12] = doubtful
     kept = stands_out(counts, np.ones((16, 16)), 1.0)
@@ -242,7 +238,7 @@ def test_a_count_that_noise_could_produce_once_is_significant_as_an_average_of_m
     counts, ones = np.zeros((2, 16, 16)), np.ones((2, 16, 16))
     counts[:, 5, 5] = 3.0
     draws = np.array([1.0, 20.0]).reshape(2, 1, 1)
-    once, often = significant(counts, ones, draws, 1.0, constants.NEIGHBOUR_EXPONENT)
+    once, often = significant(counts, ones, draws, 1.0)
     assert not once.any()
     assert np.argwhere(often).tolist() == [[5, 5]]
 
@@ -285,8 +281,8 @@ def test_a_significant_block_shares_its_people_as_the_counts_of_its_cells_sugges
     assert not read_once(counts, 1.0, poolings=0).any()
     read = read_once(counts, 1.0, poolings=1)
     assert read.sum() == pytest.approx(14.0)
-    assert set(map(tuple, np.argwhere(read))) == {(2, 4), (2, 5), (3, 4), (3, 5)}
-    assert read[2, 4] == read[2, 5] == read[3, 4] > 3 * read[3, 5]
+    assert set(map(tuple, np.argwhere(read))) == {(2, 4), (2, 5), (3, 4)}
+    assert read[2, 4] == read[2, 5] == read[3, 4] > read[3, 5] == 0
 
 
 def test_people_in_significant_cells_are_not_counted_again_in_blocks():
@@ -518,7 +514,7 @@ def test_fewer_particles_have_wider_bandwidths_which_no_box_exceeds():
     measure = measure_of(np.ones((4, 4)))
     few, some, many = (bandwidths(measure, m)[0] for m in (1, 16, 1600))
     assert few == pytest.approx(1 / np.sqrt(12))
-    assert some == pytest.approx(OVERLAP / 4)
+    assert some == pytest.approx(1 / 4)
     assert many == pytest.approx(some / 10)
 
 

@@ -4,11 +4,11 @@ them. All of it is post-processing.
 Which cells.  A cell is significant when noise alone would produce its count, or a larger one, with
 a chance below
     cells^-SIGNIFICANCE_EXPONENT / 2,
-or when it touches a significant cell and the chance is below 3^(-d NEIGHBOUR_EXPONENT) / 2, a level
-for the 3^d cells of a neighbourhood: a false cell next to a true one costs little in transport
-distance and a missing one more. What is left is asked again in blocks of 2 and 4 cells a side, at
-the same level: people too thinly spread for a cell stand out in a block, and a significant block
-shares its people among its cells as their own counts suggest.
+or when it touches a significant cell and the chance is below 3^-d / 2, a level for the 3^d cells of
+a neighbourhood: a false cell next to a true one costs little in transport distance and a missing
+one more. What is left is asked again in blocks of 2 and 4 cells a side, at 3^(-d
+SIGNIFICANCE_EXPONENT) / 2, as these are larger if false: people too thinly spread for a cell stand
+out in a block, and a significant block shares its people among its cells as their own counts say.
 
 Counts are averaged over time first, as far as people stay (`over_time`): a cell that is
 supported by its own past and future stands out, one that noise has filled once does not.
@@ -35,7 +35,7 @@ anything else, so that thresholds are for fewer cells and blocks have the noise 
 Where in them.  Cells tell how many people are in them, not where. People who are even inside a cell
 jump at its border, and are too far apart: those of a group are at the sides of its outer cells that
 face its middle. So the density of people is a mixture of normals whose width follows the cells,
-    f = K_s g,      s = SMOOTHNESS h,      h = side of a cell,
+    f = K_s g,      s = h / sqrt(12), as wide as an even cell,      h = side of a cell,
 g >= 0 on parts of the cells, which shows no borders, and g is what explains the masses w of the
 cells, by rounds of expectation and maximisation (Richardson's and Lucy's)
     g <- g K_s B' ( w / B K_s g ),      B the sum over the parts of a cell,
@@ -44,7 +44,7 @@ noise of the masses.
 
 A model's people are particles and normal noise of its bandwidth b. Clouds of m particles overlap
 when b is about the distance between them,
-    b = OVERLAP (volume / m)^(1/d),      volume = h^d / sum_j w_j^2,
+    b = (volume / m)^(1/d),      volume = h^d / sum_j w_j^2,
 and s is b at least. Normals of widths b and sqrt(s^2 - b^2) make one of width s, so particles have
 the density K_sqrt(s^2 - b^2) g, and people f.
 
@@ -66,24 +66,16 @@ from privtraj.measures.over_time import GridMeasure, TimeAverage, time_average
 from privtraj.privacy.noise import laplace_variance
 
 SIGNIFICANCE_EXPONENT = 1.4  # chance of a false cell: cells^-1.4 / 2. At 1.6 groups of people who
-# are few are lost (50 at a time: twice the error of three modes); at 1.3 spread ones get noise
-NEIGHBOUR_EXPONENT = 0.85  # beside one: chance 3^(-0.85 d) / 2; set by hand on stand-ins, 2026-11
-BLOCK_EXPONENT = 1.5  # the same for blocks, larger if false; set by hand on stand-ins, 2026-11
-MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; set by hand, 2026-11
-GROWTH_ROUNDS = 2  # of neighbours; set by hand on stand-ins, 2026-11
-MAJORITY = 0.5  # of the people: a reading with more may stand in for times without any
+# are few are lost (50 at a time: twice the error of three modes); at 1.3 spread ones get noise; at
+# .7 fast loops have 2.0 (.4) times the error
+MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; with more, thin tails lose 8 %
 TAILS = np.geomspace(1e-3, 0.1, 201)  # shares of people who may be in a shell. Up to 1,
 # fits to 50 people make twice the error of noise; up to .3, heavy tails are the same
 FALSE_ISLANDS = 0.01  # expected in a fit: groups of cells that are noise alone. With .05 one of
 # 24 fits of growth has one, and seven times the error; with .002 nothing real is lost
-OWN_NOISE_SHARE = 0.2  # of its noise that a cell of a block gets beside its count; by hand, 2026-11
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
-SMOOTHNESS = 0.3  # s in sides of a cell, as wide as an even cell (1 / sqrt(12)). 0.4 loses 8 % in
-# squared W2 over seven cases, three seeds; 0.2 shows the cells; 2026-11-16
 ROUNDS = 10  # of explaining masses. On the same cases squared W2 is 17 % lower at 8 than where
 # masses agree up to noise; 30 gain no more and leave twice the gaps where people are few
-OVERLAP = 0.75  # b in distances of particles: 0.5 to 1 are alike in squared W2 up to 3 %, and the
-# error of the density falls from .21 to .11
 PARTS = 4  # of a cell, a side, in which the density is computed; fewer where there is no room
 FARTHEST = 3.0  # widths to which normals reach on the grid
 LEAST_PART = 1e-7  # of the people: a part of a cell with less has nobody
@@ -91,7 +83,7 @@ LEAST_PART = 1e-7  # of the people: a part of a cell with less has nobody
 Inside = Callable[[int], Mask]
 """Which cells (per_side, ...) of a grid are in the public domain, by cells per side."""
 _WHOLE_DRAWS: Floats = np.unique(np.geomspace(1, 2**40, 240).round())
-_EVERYWHERE = 1 / math.sqrt(12)  # width of people who are even in the box
+_EVEN = 1 / math.sqrt(12)  # width of people who are even in a cell, or in the box, over its side
 
 
 # Which cells hold people --------------------------------------------------------------------------
@@ -150,7 +142,7 @@ def estimate(
             if share > 0 and error < least:
                 least, best[t], shares[t] = error, k, share
     readings = completed(grids, levels, best, people, laplace_variance(epsilon))
-    trusted = np.flatnonzero(shares > MAJORITY)
+    trusted = np.flatnonzero(shares > 1 / 2)
     for silent in np.flatnonzero(shares == 0):
         if len(trusted):
             readings[silent] = readings[trusted[np.abs(trusted - silent).argmin()]]
@@ -207,7 +199,7 @@ def completed(
             around = tails[k] * np.fft.rfftn(held / found, wide, axes)
             around = np.fft.irfftn(around, wide, axes)[(slice(n - 1, None),) * cells.ndim]
             place = cells * np.maximum(around, 0.0)
-        if 0 < found < MAJORITY * people[t]:
+        if 0 < found < people[t] / 2:
             missed[t] = people[t] - found
         away = (distance > 0) & (place > 0)
         shell = np.log2(np.maximum(distance, 1.0)).astype(np.int64) + k  # in cells as counted
@@ -286,17 +278,16 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
     at_times = (-1, *(1,) * first.cells.ndim)
     draws = first.average.draws.reshape(at_times)
     free, places = np.broadcast_to(first.cells, counts.shape), int((first.cells > 0).sum())
-    kept = significant(counts, free, draws, epsilon, NEIGHBOUR_EXPONENT, places=places)
+    kept = significant(counts, free, draws, epsilon, places=places)
     people = np.where(kept, counts, 0.0)
-    noise = OWN_NOISE_SHARE * np.sqrt(2 * first.cells / draws) / epsilon
     for k, level in enumerate(others, start=1):
         cells = blocks(np.where(kept, 0.0, free), k)
         left = np.tensordot(level.average.matrix, blocks(np.where(kept, 0.0, first.counts), k), 1)
         known = blocks(kept.astype(np.int64), k) > 0
         draws = level.average.draws.reshape(at_times)
-        crowded = significant(left, cells, draws, epsilon, BLOCK_EXPONENT, known, places)
+        crowded = significant(left, cells, draws, epsilon, known, places)
         added = spread_out(crowded, k) & ~kept & (free > 0)
-        own = np.where(added, np.maximum(counts, 0.0) + noise, 0.0)
+        own = np.where(added, np.maximum(counts, 0.0), 0.0)
         share = own / np.maximum(spread_out(blocks(own, k), k), 1e-300)
         people += share * spread_out(left, k)
         kept |= added
@@ -326,30 +317,26 @@ def significant(
     cells: Floats,
     draws: Floats,
     epsilon: float,
-    neighbour_exponent: float,
     known: Mask | None = None,
     places: int | None = None,
 ) -> Mask:
     """Which counts (T, side, ...) noise would hardly produce.
 
     cells: how many noisy cells each is the sum of (0: none).  draws: (T, 1, ...) how many draws of
-    noise were averaged in each cell.
-    neighbour_exponent: level 3^(-d exponent) / 2 of neighbours of significant ones, over
-    GROWTH_ROUNDS rounds.  known: places that hold significant cells already; then one round, around
-    these as well.  places: how many there are in the domain; all of them by default.
+    noise were averaged in each cell.  known: places that hold significant cells already.  places:
+    how many there are in the domain; all of them by default.
     """
     from scipy.ndimage import maximum_filter
 
     anywhere = -SIGNIFICANCE_EXPONENT * math.log(places or counts[0].size) - math.log(2)
-    nearby = -neighbour_exponent * (counts.ndim - 1) * math.log(3) - math.log(2)
+    exponent = 1.0 if known is None else SIGNIFICANCE_EXPONENT
+    nearby = -exponent * (counts.ndim - 1) * math.log(3) - math.log(2)
     total = draws * counts
     keep: Mask = (cells > 0) & (total > _threshold(cells * draws, epsilon, anywhere))
     likely = (cells > 0) & (total > _threshold(cells * draws, epsilon, nearby))
     touching = (1,) + (3,) * (counts.ndim - 1)  # cells of the same time
-    for _ in range(GROWTH_ROUNDS if known is None else 1):
-        near = maximum_filter(keep if known is None else keep | known, touching, mode="constant")
-        keep |= likely & near
-    return keep
+    near = maximum_filter(keep if known is None else keep | known, touching, mode="constant")
+    return keep | likely & near
 
 
 def noise_quantile(cells: ArrayLike, epsilon: float, log_chance: float) -> Floats:
@@ -399,7 +386,7 @@ def bandwidths(measure: GridMeasure, m: int) -> Floats:
     """b (T,) of m particles that stand for the measure."""
     d = measure.centres.shape[2]
     density = (measure.weights**2).sum(axis=1) / measure.sides**d  # 1 / volume
-    return np.minimum(OVERLAP * (density * m) ** (-1 / d), _EVERYWHERE)
+    return np.minimum((density * m) ** (-1 / d), _EVEN)
 
 
 def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = None) -> GridMeasure:
@@ -408,7 +395,7 @@ def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = No
     for t, side in enumerate(measure.sides.tolist()):  # on the part of the grid that may be reached
         some = measure.weights[t] > 0
         own = float(bandwidth[t]) / side
-        width = max(SMOOTHNESS, own)  # s, in cells
+        width = max(_EVEN, own)  # s, in cells
         per_side, reach = round(1 / side), math.ceil(FARTHEST * width)
         places = (measure.centres[t, some] * per_side).astype(np.int64)
         corner = np.maximum(places.min(axis=0) - reach, 0)

@@ -47,9 +47,9 @@ from privtraj.measures.cells import (
     smoothed,
 )
 from privtraj.measures.numbers import CURVES, PARTICLES_PER_CURVE, Measured, Numbers, View
-from privtraj.measures.over_time import TIME_COUPLING, pooled_over_time
+from privtraj.measures.over_time import pooled_over_time
 from privtraj.measures.persistence import PERSISTENCE
-from privtraj.measures.windows import Resolution, look
+from privtraj.measures.windows import MOTION_SHARE, Resolution, look
 from privtraj.motion.population import APART
 from privtraj.privacy.events import LaplaceCounts, Person
 from privtraj.privacy.guard import MAX_CELLS, CellCounts, Laplace, Release
@@ -60,11 +60,10 @@ from privtraj.recipe import Recipe
 # "Stand-ins" are the simulated data sets of `privtraj.datasets`; docs/benchmark.md has what the
 # whole reaches on them and on data that no number was set on. N: people per time.  d: features.
 CELLS = "people per cell"
-SURVEY, SURVEY_SHARE = "how concentrated people are", 0.06  # of epsilon; by hand, 2026-11
-NOISE_COST = {1: 0.012, 2: 0.02, 3: 0.03}  # c_d, by d: squared distance over which noise carries
-# people, against what cells hide; by the regret of benchmarks/regret.py over even seeds (1 and 2
-# numbers; half or twice as much costs 4 %, and pen strokes want twice as much) and whole fits (3)
-NOISE_COST_BEYOND = 0.5  # for more features; by continuation
+SURVEY = "how concentrated people are"
+NOISE_COST = 0.01  # c_d of each feature: squared distance over which noise carries people, against
+# what cells hide. Fast loops want half (.7 (.2) of their error; twice: 1.6 (.2)), people at rest do
+# not: by the regret of benchmarks/regret.py over even seeds, half or twice as much costs 4 %
 USUAL_WIDTH = 0.3  # of people, in sides of the box; wider ones want no other cells, same sweep
 RELEASED_PARTICLES = 256  # at each time; set by hand, 2026-11
 MOST_REMEMBERED = 2**21  # counts that a model keeps for later batches, 16 MB; set by hand, 2026-11
@@ -98,7 +97,7 @@ class Counts(Numbers):
     def looks(self, recipe: Recipe) -> dict[str, float]:
         # a look at motion shows how concentrated people are as well
         asked = recipe.cells is None and recipe.windows != "auto"
-        return {SURVEY: SURVEY_SHARE} if asked else {}
+        return {SURVEY: MOTION_SHARE} if asked else {}
 
     def main(self, recipe: Recipe, person: Person, others: list[Any]) -> Planned | None:
         budget = recipe.epsilon, recipe.delta, recipe.adjacency
@@ -161,7 +160,7 @@ class Counts(Numbers):
         from the first on, for which those before count only as far as people stay."""
         recipe, plot, d = task.recipe, task.public.plot, round(math.log(counts.shape[1], side))
         inside = None if plot is None else plot.cells(side, d)
-        coupling = TIME_COUPLING if recipe.time_coupling is None else recipe.time_coupling
+        coupling = 1.0 if recipe.time_coupling is None else recipe.time_coupling
         gaps = np.diff(windows.centres)
         together = gaps if coupling > 0 else None
         measure = estimate(counts, side, epsilon, total, d, together, inside)
@@ -208,6 +207,6 @@ def expected_error(
 ) -> float:
     """E, squared W2 in squared shares of the box."""
     width = min(1.0, area ** (1 / features) / USUAL_WIDTH)
-    cost = NOISE_COST.get(features, NOISE_COST_BEYOND) * width**2
+    cost = NOISE_COST * features * width**2
     noise = cost * (width * side) ** (features / 2) / (people * epsilon)
     return features / (24 * side**2) + noise

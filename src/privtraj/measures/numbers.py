@@ -42,7 +42,7 @@ from privtraj.measures.persistence import (
     with_memory,
 )
 from privtraj.measures.subspace import (
-    LEAST_FEATURES,
+    FEATURES_PER_AXIS,
     MOMENTS,
     SHARES,
     Spectrum,
@@ -198,7 +198,7 @@ class Numbers(Measure):
         """
         if recipe.subspace == "off" or public.plot is not None:
             return {}
-        if recipe.subspace == "auto" and len(public.axes.levels) < LEAST_FEATURES:
+        if recipe.subspace == "auto" and len(public.axes.levels) < 2 * FEATURES_PER_AXIS:
             return {}
         person = public.shape.person
         return moment_events(recipe.epsilon, recipe.delta, recipe.adjacency, person)

@@ -25,9 +25,9 @@ do not jump to and fro. So the masses a_t of T noisy measures are replaced by th
 the paper's objective with the noisy measure for the data and the transport between times on cells
 instead of particles: a share that leaves one group of cells at one time only to come back at the
 next costs transport twice and is smoothed away, one that stays away is kept. OT_t is entropic, eta
-dt_t of regularisation. The problem is convex and solved by alternating scalings along the
-chain, as Sinkhorn's algorithm, with the marginals raised to a power below one because they are only
-asked to be near.
+dt_t of regularisation, that of a mean gap being a squared block. The problem is convex and solved
+by alternating scalings along the chain, as Sinkhorn's algorithm, with the marginals raised to a
+power below one because they are only asked to be near.
 
 The price.  For two groups a distance D apart this is total-variation smoothing of a share whose
 noise has variance p (1 - p) / n, n the effective number of people behind a measure; that wants a
@@ -71,15 +71,12 @@ from privtraj.motion.process import matched
 
 CAUTION = 4.0  # times the estimated motion: 1 blurs people who move, 4, 8 and 32 do not, and 4
 # averages most; on stand-ins, three or four seeds, 2026-11-16
-SHORTEST_GAP = 0.5  # in mean gaps: below, transport is as between these; set by hand, 2026-11
-TIME_COUPLING = 1.0  # the price as derived above
 FOLLOWED = 256  # people at each time whose motion is measured: a median, within a few percent
-MOTION_PRICE = 0.03  # most that the median motion may cost; set by hand on stand-ins, 2026-11
+MOTION_PRICE = 0.03  # most that the median motion may cost; without, loops have 2.3 (.4) the error
 BLOCKS_PER_SIDE = {1: 20, 2: 10, 3: 6}  # by d; bounds the work; set by hand, 2026-11
 BLOCKS_PER_SIDE_BEYOND = 4  # for more features
 BLURS = (64.0, 16.0, 4.0, 1.0)  # from blurred transport, which settles at once, to the wanted one
 SWEEPS = (30, 30, 30, 150)  # at most, of each blur
-TRANSPORT_BLUR = 0.5  # eta of a mean gap, in squared blocks; set by hand, 2026-11
 CONVERGED = 1e-12  # largest change of a share in a sweep after which none is needed
 ROUNDS = 10
 """Rounds of fitting; 30 and 60 change squared W2 by less than 4 % on the stand-ins."""
@@ -134,7 +131,7 @@ def time_average(
         return TimeAverage(np.eye(len(counts)), np.ones(len(counts)))
     size = people / people.mean()
     steps = np.diff(np.eye(len(people)), axis=0)
-    form = steps.T @ (steps / np.maximum(gaps / gaps.mean(), SHORTEST_GAP)[:, None])
+    form = steps.T @ (steps / (gaps / gaps.mean())[:, None])
     from scipy.linalg import eigh
 
     rates, modes = eigh(form, np.diag(size**2))
@@ -155,7 +152,7 @@ def pooled_over_time(
     measure: GridMeasure,
     gaps: Floats,
     effective_people: float,
-    time_coupling: float = TIME_COUPLING,
+    time_coupling: float = 1.0,
     reach: float = np.inf,
 ) -> GridMeasure:
     """The same cells with pooled masses; gaps (T - 1,) between the times, any unit.
@@ -191,13 +188,12 @@ def pooled_over_time(
 
     masses, scaling = list(noisy), list(map(np.ones_like, noisy))
     for factor, sweeps in zip(BLURS, SWEEPS, strict=True):
-        blur = factor * (TRANSPORT_BLUR / per_side**2)  # eta of a mean gap
+        blur = factor / per_side**2  # eta of a mean gap
         kernels = []  # exp(-min(|a_i - b_j|, reach)^2 / eta), up to a factor, and never 0
         for (a, b), gap in zip(pairwise(centres), gaps / gaps.mean(), strict=True):
             cost = ((a[:, None] - b[None]) ** 2).sum(axis=2)
             cost = np.minimum(cost, reach**2)
-            eta = blur * np.maximum(gap, SHORTEST_GAP)
-            kernels.append(np.maximum(np.exp(-(cost - cost.min()) / eta), _FAR))
+            kernels.append(np.maximum(np.exp(-(cost - cost.min()) / (blur * gap)), _FAR))
         masses = _scaled(noisy, kernels, 1 / (1 + price * blur), scaling, sweeps)
         # a scaling is exp(potential / eta), and the next eta is a quarter
         for t, u in enumerate(scaling):

@@ -37,6 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
+from privtraj.measures.windows import REST
 
 PER_GROUP = 4
 """Cells of a number in each of its groups: correlations within groups are seen by covariances."""
@@ -45,8 +46,6 @@ SIZES = 4.0 ** np.arange(-2, 7)
 be seen to what cannot be missed."""
 MANY = np.array([1.0, 0.3, 0.1, 0.03])
 """Of the contrasts of an order, that are not 0: 1 alone loses 7 % in means."""
-REST = 0.2
-"""Prior of no dependence; .02 and .5 are as good to 1 %."""
 CHANGES = 0.1
 """Share of a squared contrast that changes with each polynomial of time, where that was not seen:
 .3 loses 5 % in answers."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 NAMES = ("gradients", "counts", "tables")
 KIND = one_of("auto", *NAMES)
 """What a user may choose."""
-MOST_COUNTED = 2  # features up to which counts are chosen; experiments/measures.py, 2026-11-17
+MOST_COUNTED = 2  # features up to which counts are chosen; by experiments/measures.py. Gradients of
+# two have 3.9 (.6) times the error, counts of three 1.8 (.6)
 
 
 @cache

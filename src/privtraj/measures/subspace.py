@@ -52,6 +52,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.space import Slabs
 from privtraj.measures.base import Marginals
+from privtraj.measures.windows import LOOK_SIDES
 from privtraj.motion.process import Reference, least_action
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
 from privtraj.privacy.guard import Gaussian, Guard, Projection, Release
@@ -65,8 +66,6 @@ DISTANCES = "how far records are from it"
 MOMENTS = "how features vary together"
 SHARES = {MEAN: 0.01, DISTANCES: 0.01, MOMENTS: 0.08}
 """Of mu^2, that of the one Gaussian sum that the whole budget buys."""
-LEAST_FEATURES = 6
-"""Numeric columns from which a subspace is looked for: below, gradients do without."""
 SHELL_RATIO = 2 ** (-1 / 3)
 """Of the radius of a shell to that of the next: the clip is up to a quarter larger than needed."""
 SHELLS = 16
@@ -83,9 +82,8 @@ SMALL = 0.02
 """Of all variance: a direction with less is released as variance, whatever its noise."""
 FEATURES_PER_AXIS = 4
 """At least, of a subspace: in two axes of six features squared W2 was 1.3 times that in all of them
-(eight data sets of 1,000 people at 5 times), in those of eight 1.03 (ten); 2026-11-16."""
-LEAST_INSIDE = 0.5
-"""Of all variance in a subspace, below which people are measured in all features instead."""
+(eight data sets of 1,000 people at 5 times), in those of eight 1.03 (ten); 2026-11-16. So one is
+looked for where two axes would do."""
 AS_COSTLY = 25.0
 """Features in which the noise of gradients costs as much as a hidden direction with all variance.
 Of 190 fits with 6 to 20 features, 300 to 3,000 people at 5 times, a subspace of six was worse where
@@ -93,8 +91,6 @@ noise may hide more than .1 of the variance, one of twenty better up to .8; 2026
 REACH = 3.0
 """Standard deviations along the widest axis from the centre to the walls: of a Gaussian, three in
 a thousand are moved to the wall, of groups nobody."""
-MOST_LOOKED = 3
-"""Axes along which the look at motion is taken, those of most variance, as of features."""
 LEAST_WIDTH = 1e-3
 """Bandwidth, in shares of the box, that every model has: people are no atoms."""
 
@@ -257,7 +253,7 @@ class Spectrum:
         d = len(self.values)
         hides_little = self.edge <= (d / AS_COSTLY) ** 2 * float(self.values.sum())
         few = 1 <= self.rank <= d // FEATURES_PER_AXIS
-        return few and hides_little and self.inside(self.rank) >= LEAST_INSIDE
+        return few and hides_little and self.inside(self.rank) > 1 / 2
 
     def subspace(self, rank: int) -> Subspace:
         """That of the first axes."""
@@ -272,8 +268,9 @@ class Spectrum:
 
     @property
     def looked_along(self) -> Projection:
-        """The axes along which people's motion is looked at."""
-        return self.subspace(min(max(self.rank, 1), MOST_LOOKED)).projection
+        """The axes along which people's motion is looked at: those of most variance, as many as a
+        look has fine cells for."""
+        return self.subspace(min(max(self.rank, 1), max(LOOK_SIDES))).projection
 
     def chosen(self, wanted: int | Literal["auto", "off"]) -> Subspace | None:
         """The subspace to measure in, of so many axes; "auto": that of `rank`, or None for all."""

@@ -68,12 +68,12 @@ VALUES = (16, 64, 1024)
 how many are in each half, which sums of the finer would hide in their noise. 16 and 1,024 alone,
 or 128 in the middle, are as good to 2 %."""
 WINDOWS = 8
-"""Of time; 5 are as good, 12 lose 5 %."""
-MOST_WINDOWS = 16
-"""Where people are at listed times, each of these is a window of its own up to so many."""
-PER_CELL, FEWEST_GROUPS, MOST_GROUPS = 3.0, 3, 16
+"""Of time; 5 are as good, 12 lose 5 %. Where people are at listed times, each of these is a window
+of its own up to twice as many."""
+PER_CELL, FEWEST_GROUPS = 3.0, 3
 """People in a cell of two numbers, in standard deviations of its noise, that set how many groups a
-number has there, about 9: 2.5 and 5 lose 3 % in answers, 10 loses 9 %."""
+number has there, about 9, and no more than its coarsest counts: 2.5 and 5 lose 3 % in answers, 10
+loses 9 %."""
 PEOPLE = 8192
 """Who are drawn from the particles and released: against 16,384, 4,096 lose 9 % in
 means and 7 % in shares."""
@@ -104,7 +104,7 @@ class Detail(NamedTuple):
     def of(cls, mu: float, columns: int, people: float) -> Detail:
         """Of so many columns, and people, where mu (as 1/z) is told of them."""
         noise = deviation(mu, 1, max(math.comb(columns, 2), 1))
-        groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, MOST_GROUPS))
+        groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, VALUES[0]))
         return cls(groups, min(max(groups // 2, 4), groups), max(groups // 4, 3))
 
 
@@ -222,7 +222,7 @@ def _windows(guard: Guard, task: Task) -> Resolution:
     asked = planned_event(task.plan, LISTED)
     moments, listed, most = moments_of(guard, axis, asked, False)
     if wanted == "auto":
-        wanted = most if listed and len(axis.times) <= MOST_WINDOWS else WINDOWS
+        wanted = most if listed and len(axis.times) <= 2 * WINDOWS else WINDOWS
     return Resolution(moments, listed, even_windows(len(moments), min(wanted, most)))
 
 
