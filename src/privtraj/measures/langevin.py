@@ -35,18 +35,28 @@ from privtraj.motion import sinkhorn
 from privtraj.motion.sinkhorn import Potentials
 from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 
-# The schedule. Errors are those of experiments/constants.py, over what they are (standard errors)
-SEARCH_STEPS = 2  # first steps, which find the people's place and scale; none 1.5 (.1)
-SETTLING_SHARE = 0.4  # of the steps, at the end; from .5, a third 1.04 (.07), two thirds 1.17 (.10)
-ANNEALED_TO = 0.1  # of the bandwidth, at least, while annealing; half 1.00 (.02), twice 1.05 (.03)
-NOISE = 0.35  # of a step over all coordinates, in bandwidths: privacy noise, at most, and what
-# Langevin noise adds up to; .2 has 1.6 (.2), .8 2.4 (.9)
+# The schedule
+SEARCH_STEPS = 2  # first steps, which find the people's place and scale; none: 3 % worse
+SETTLING_SHARE = 0.4  # of the steps, at the end; set by hand on stand-ins, 2026-11
+LEAST_ANNEALING = 3  # steps before settling
+STEP_SIZE = 0.8  # of an EM step before settling; set by hand on stand-ins, 2026-11
+ANNEALED_TO = 0.1  # of the bandwidth, at least, over the annealing; set by hand, 2026-11
+TEMPERATURE = 0.25  # of a unit step in bandwidths at d = 2; set by hand on stand-ins, 2026-11
+HOT_SHARE = 0.75  # of the steps with Langevin noise and relocation; set by hand, 2026-11
+NOISE_LIMIT = 0.3  # largest privacy noise of a step in bandwidths; by hand on stand-ins, 2026-11
+MASS_RATE = 0.35  # gain of the running masses before settling; set by hand, 2026-11
+SEARCH_SHRINK = 0.1  # smallest factor of the bandwidth in a searching step; set by hand, 2026-11
+SETTLING_SHRINK, SETTLING_GROW = 0.9, 1.1  # limits of the same while settling; set by hand, 2026-11
 # The step
-TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; none 1.02 (.04)
+TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; set by hand on stand-ins, 2026-11
 SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
 OWN_SWEEPS = 4  # of a time with itself, which settle faster
 BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite: 20 gives the same to 1 %
-LIGHT = 0.5  # mass in 1/m of those who move; .75 and none within .03
+LIGHT, HEAVY = 0.4, 1.6  # masses in 1/m of those who move and split; none: 16 % more squared W2
+MOVED_AT_ONCE = 8  # one in so many particles; set by hand, 2026-11
+SPLIT_APART = 0.5  # bandwidths between the halves of a split particle, times a normal; by hand
+LEAST_SPREAD = 0.05  # of the residual variance: a noisy one may be negative; set by hand, 2026-11
+CLUSTER_WIDTH = 0.1  # of the cluster in which particles begin; set by hand, 2026-11
 FIRST_BANDWIDTH = 12**-0.5  # standard deviation of somebody anywhere in the box
 
 S = TypeVar("S", bound=tuple[Any, ...])  # a schedule
@@ -101,28 +111,28 @@ class Schedule(NamedTuple):
 def gradient_schedule(steps: int, time_coupling: float, features: int = 2) -> Schedule:
     """Find the people's place and scale, anneal the bandwidth, then settle with smaller steps.
 
-    Steps k = 0, 1, .. of settling have the size 1 / (k + 2), so that they become averages; masses
-    are averages from the search on. Until they settle, particles are kicked and move to heavy ones.
+    Steps k = 1, 2, .. of settling have the size 1 / (k + 1 / STEP_SIZE), and so have the gains of
+    the masses: all become averages.
 
     Langevin noise moves a particle by as many bandwidths in all d coordinates together as in two:
     responsibilities follow the distance, and a particle that is kicked further each time the more
     coordinates there are loses its people, and then its way.
     """
     s = np.arange(steps)
-    annealed = max(SEARCH_STEPS + 1, round((1 - SETTLING_SHARE) * steps))
-    searching, settling = s < SEARCH_STEPS, s >= annealed
-    step_size = 1 / (np.maximum(s - annealed + 1, 0) + 1)
-    annealing = ANNEALED_TO ** (1 / (annealed - SEARCH_STEPS))
+    annealed = max(LEAST_ANNEALING, round((1 - SETTLING_SHARE) * steps))
+    searching, settling, hot = s < SEARCH_STEPS, s >= annealed, s < HOT_SHARE * steps
+    step_size = 1 / (np.maximum(s - annealed + 1, 0) + 1 / STEP_SIZE)
+    annealing = ANNEALED_TO ** (1 / max(annealed - SEARCH_STEPS, 1))
     return Schedule(
         step_size=step_size,
         time_coupling=np.where(searching, 0.0, time_coupling * step_size),
-        temperature=np.where(settling, 0.0, NOISE / math.sqrt(features)),
-        noise_limit=np.full(steps, NOISE),
-        mass_rate=1 / np.maximum(s - SEARCH_STEPS + 2, 1),
-        relocate=(~searching & ~settling).astype(float),
+        temperature=np.where(hot, TEMPERATURE * math.sqrt(2 / max(features, 2)), 0.0),
+        noise_limit=np.full(steps, NOISE_LIMIT),
+        mass_rate=np.where(searching, 0.0, np.where(settling, step_size, MASS_RATE)),
+        relocate=(~searching & hot).astype(float),
         learn=np.where(settling, step_size, 1.0),
-        shrink=np.where(searching, ANNEALED_TO, annealing),
-        grow=np.where(settling, 1 / annealing, 1.0),
+        shrink=np.where(searching, SEARCH_SHRINK, np.where(settling, SETTLING_SHRINK, annealing)),
+        grow=np.where(settling, SETTLING_GROW, 1.0),
     )
 
 
@@ -132,8 +142,8 @@ def middle(times: int, m: int, features: int, rng: np.random.Generator) -> State
     The first step carries it to the people's mean, the annealing splits it as clusters split: no
     particle starts where nobody is, so none is left behind.
     """
-    kicks = NOISE / math.sqrt(features) * rng.standard_normal((times, m, features))
-    return state(0.5 + FIRST_BANDWIDTH * kicks, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
+    offsets = CLUSTER_WIDTH * (rng.uniform(size=(times, m, features)) - 0.5)
+    return state(0.5 + offsets, np.full(times, FIRST_BANDWIDTH), 3 * (times - 1))
 
 
 def state(particles: Floats, bandwidth: Floats, problems: int) -> State:
@@ -264,16 +274,16 @@ def _relocate(
 ) -> tuple[Mixture, jax.Array]:
     """Pair the lightest with the heaviest; where both are extreme, split the heavy one."""
     times, m = mass.shape
-    pairs = max(1, m // 2)
+    pairs = max(1, m // MOVED_AT_ONCE)
     row = jnp.arange(times, dtype=jnp.int32)[:, None]
     # equal masses must not make a particle light and heavy
     rank = mass + 1e-5 * jnp.arange(m, dtype=jnp.float32)
     light, heavy = jax.lax.top_k(-rank, pairs)[1], jax.lax.top_k(rank, pairs)[1]
     from_mass, to_mass = mass[row, light], mass[row, heavy]
-    go = (from_mass < LIGHT) & (to_mass > 2) & (allowed > 0)  # halves stand for 1/m at least
+    go = (from_mass < LIGHT) & (to_mass > HEAVY) & (allowed > 0)
     x, b = mixture.particles, mixture.bias
     place = x[row, heavy]
-    apart = mixture.bandwidth[:, None, None] * kicks[:, :pairs]
+    apart = SPLIT_APART * mixture.bandwidth[:, None, None] * kicks[:, :pairs]
     x = x.at[row, light].set(jnp.where(go[..., None], place + apart, x[row, light]))
     x = x.at[row, heavy].set(jnp.where(go[..., None], place - apart, place))
     b = b.at[row, light].set(jnp.where(go, b[row, heavy], b[row, light]))
@@ -293,7 +303,7 @@ def _bandwidth(
     noise at its word would fall in one step, and its people would be lost.
     """
     spread = 1 + (spread - 1) / (1 + noise**2)
-    estimate = sigma * jnp.sqrt(jnp.maximum(spread, 0.0))  # a noisy one may be negative
+    estimate = sigma * jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
     ratio = jnp.where(target > 0, target, estimate) / sigma
     moved = sigma * jnp.clip(ratio**stride.learn, stride.shrink, stride.grow)
     return jnp.clip(moved, SMALLEST_BANDWIDTH, LARGEST_BANDWIDTH)
