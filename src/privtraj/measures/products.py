@@ -104,8 +104,8 @@ class Problem(NamedTuple):
 
 def fitted(problem: Problem, rng: np.random.Generator) -> list[Singles]:
     """q_j (S, M, L_j) of each column. By Adam, with shorter steps in the second half."""
-    logits = []  # the shares of all people, times what makes each particle another
-    for target, cut in zip(problem.alone, problem.cuts, strict=True):
+    logits = []  # the shares of a window, times what makes each particle another
+    for target, over_time, cut in zip(problem.alone, problem.over_time, problem.cuts, strict=True):
         shares = np.maximum(target.shares.astype(np.float64), 0) + LEAST_SHARE
         own = rng.standard_normal((PARTICLES, len(shares)))
         if cut.near:
@@ -113,8 +113,9 @@ def fitted(problem: Problem, rng: np.random.Generator) -> list[Singles]:
             places = np.cumsum(known / known.sum())
             centre = places[rng.choice(len(known), PARTICLES, p=known / known.sum())]
             own[:, : len(known)] = -0.5 * ((places - centre[:, None]) / WIDEST) ** 2
-        own = np.repeat((np.log(shares) + own)[None], len(problem.sizes), 0)
-        logits.append(own.astype(np.float32))
+        there = np.maximum(over_time.shares / problem.sizes[:, None], LEAST_SHARE)
+        change = np.log(there / (problem.sizes @ there))[:, cut.of_cell]
+        logits.append((np.log(shares) + change[:, None] + own).astype(np.float32))
     means, squares = ([np.zeros_like(one) for one in logits] for _ in range(2))
     members, q = problem.members, [_softmax(one) for one in logits]
     for k in range(STEPS):
@@ -174,7 +175,7 @@ def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> Iterat
 
 
 def _softmax(logits: Singles, out: Singles | None = None) -> Singles:
-    """Logits stay between -80 and 80: they begin below 3, each row with one above -10, and no step
+    """Logits stay between -80 and 80: they begin below 15, each row with one above -10, and no step
     is longer than LEARNING_RATE by much."""
     q: Singles = np.exp(logits, out=out)
     q /= np.einsum("sml->sm", q)[..., None]  # faster along short axes than q.sum
