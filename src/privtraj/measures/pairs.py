@@ -612,7 +612,7 @@ def covariances(
         whole = people * one * other
         made[a, b] = here @ table @ there / whole
         noise = (here @ here) * (there @ there) / found.precision[1][blocks[i], blocks[j]].max()
-        if len(here) > 1 and len(there) > 1:  # what is constant goes with nothing
+        if min(np.ptp(here), np.ptp(there)) > 1e-9:  # what is constant goes with nothing
             precision[a, b] = whole**2 / noise
     return made, precision
 
