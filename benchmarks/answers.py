@@ -1,12 +1,12 @@
-"""How often answers about hospitals hold: means and trends, and those of groups that stand out.
+"""How often answers about hospitals hold: means, trends, shares, and those that stand out.
 
     python benchmarks/answers.py [--seeds 1500 1505] [--epsilon 1]
 
 Hospitals are those of `random_tables.py`; from seed 1,500 on they have set nothing. Each is fitted
-once, at delta 1e-5, and asked for the mean and the trend of four numbers. An answer holds if its
-90 % interval has what 100,000 others of the same kind have. An answer stands out if the truth is
-further than its interval is wide from what everybody has, or, of trends, from none; of these the
-table has the median share that comes back.
+once, at delta 1e-5, and asked for the mean and the trend of four numbers, and the share of men and
+of smokers. An answer holds if its 90 % interval has what 100,000 others of the same kind have. An
+answer stands out if the truth is further than its interval is wide from what everybody has, or, of
+trends, from none; of these the table has the median share that comes back.
 """
 
 from __future__ import annotations
@@ -19,31 +19,36 @@ import numpy as np
 import privtraj as pt
 import random_tables
 
-NUMBERS = ("age", "bmi", "pressure", "lab")
+OTHERS = 100_000
+NUMBERS, SHARES = ("age", "bmi", "pressure", "lab"), ("sex=M", "smoker=true")
 BY = {
     "mean": ("", " by diagnosis", " by 3 periods", " by diagnosis, 3 periods"),
     "trend": ("", " by diagnosis"),
+    "share": ("", " by diagnosis", " by 3 periods", " by diagnosis, 3 periods"),
 }
 
 
 def held(seed: int, epsilon: float, rows: dict[str, list[tuple[float, ...]]]) -> None:
     """Into rows by question: whether an answer holds, stands out, and what came back of it."""
-    table = random_tables.random_hospital(seed)
+    table = random_tables.random_hospital(seed, OTHERS)
     snapshots = pt.Snapshots.from_table(table.fitted, **table.declared)
     model = pt.TrajectorySynthesizer(epsilon, 1e-5, seed=seed).fit(snapshots)
     others = table.others.to_pandas()
     others["year"] = others["time"].astype(int).clip(0, 2)
+    for share in SHARES:
+        name, value = share.split("=")
+        others[share] = others[name].astype(str).str.lower() == value.lower()
     for verb, every in BY.items():
         for by in every:
             keys = [key for key in ("diagnosis", "year") if key.replace("year", "periods") in by]
-            for number in NUMBERS:
+            for number in SHARES if verb == "share" else NUMBERS:
 
                 def truth(some, of=verb, number=number):
-                    if of == "mean":
-                        return some[number].mean()
-                    return np.polyfit(some["time"], some[number], 1)[0]
+                    if of == "trend":
+                        return np.polyfit(some["time"], some[number], 1)[0]
+                    return some[number].mean()
 
-                whole = truth(others) if verb == "mean" else 0.0
+                whole = 0.0 if verb == "trend" else truth(others)
                 groups = others.groupby(keys, observed=True) if keys else [((), others)]
                 true = {key: truth(some) for key, some in groups}
                 for row in model.ask(f"{verb} {number}{by}").rows:

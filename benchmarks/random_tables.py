@@ -51,12 +51,12 @@ def random_table(seed: int) -> columns.Table:
     return columns.Table(fitted.table, others.table, fitted.declared)
 
 
-def random_hospital(seed: int) -> columns.Table:
-    """Visits to the hospital of a seed, and others of the same kind."""
+def random_hospital(seed: int, others: int = columns.OTHERS) -> columns.Table:
+    """Visits to the hospital of a seed, and so many others of the same kind."""
     made = np.random.default_rng([36, seed])
     people, recipe = round(2000 * 10 ** made.random()), made.integers(2**32)
-    fitted, others = (_visits(n, recipe, [37, seed, n]) for n in (people, columns.OTHERS))
-    return columns.Table(fitted.table, others.table, fitted.declared)
+    fitted, fresh = (_visits(n, recipe, [37, seed, n]) for n in (people, others))
+    return columns.Table(fitted.table, fresh.table, fitted.declared)
 
 
 def _visits(n: int, recipe: int, seed: list[int]) -> columns.Example:

@@ -322,7 +322,6 @@ class Answers:
         periods, span = max(len(asked.edges) - 1, 1), float(np.ptp(model.knots))
         each = total / model.particles.shape[1] / periods  # people for whom one is drawn
         made, beside = list[Doubt](), groups.BESIDE if asked.axes else 0.0
-        hidden = groups.HIDDEN if asked.axes else 0.0
         for k, (people, value, error) in enumerate(own.tolist()):
             n, places = max(people, 1.0), np.unravel_index(k, asked.shape)
             here = [(one.axis, one.levels) for one in asked.where if one.levels]
@@ -344,15 +343,16 @@ class Answers:
                 continue
             if not lost and asked.axes and max(known)[0] > groups.APART:
                 lost = "the noise hides its numbers"
-            usual = groups.USUAL * (2 / 3 if verb in ("share", "correlation") else 1)
+            usual = groups.USUAL * (2 / 3 if verb == "correlation" else 1)
             variance = sum(
-                off**2 * (1 + beside * n / among + hidden * (1 - n / among)) for off, among in known
+                off**2 * (1 + beside * n / among + groups.HIDDEN * (1 - n / among))
+                for off, among in known
             )
             if verb == "share":  # noise is that of a cell
                 error = max(value * (1 - value), 1 / n) ** 0.5
                 variance /= 4 * error**2
             elif verb == "trend":  # over half of the range
-                variance *= 1 + hidden
+                variance *= 1 + groups.HIDDEN
                 usual *= 2 * float(crowd.spread[asked.axes[0]]) / max(span * error, 1e-300)
             elif verb == "correlation" and here:  # in no table of two columns
                 variance += (groups.USUAL / 2) ** 2

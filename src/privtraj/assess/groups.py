@@ -89,9 +89,10 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
     whatever is chosen, at worst all groups and parts of time.
     """
     axes = Axes.of(columns)
-    groups, few, parts = Detail.of(mu, len(axes.levels), people)
-    bands = np.array([levels or few for levels in axes.levels], float)
-    alone = np.repeat(np.where(axes.numbers, VALUES[0], bands), np.where(axes.numbers, 3, 1))
+    groups, few, parts = Detail.of(mu, len(axes.counted), people)
+    lacks, numbers = dict(axes.flags), axes.numbers[axes.counted]
+    bands = np.array([axes.levels[k] or few + (k in lacks) for k in axes.counted], float)
+    alone = np.repeat(np.where(numbers, VALUES[0], bands), np.where(numbers, 3, 1))
     pairs = np.array([a * b for a, b in combinations(bands, 2)] or [1.0])
     wide = WINDOWS * OVER_TIME**2  # cells whose root is the budget of one over time
     first, chosen = (np.concatenate([one, pairs]) for one in (wide * bands, parts * pairs))

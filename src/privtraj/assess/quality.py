@@ -251,7 +251,7 @@ class PossibleCrowd:
         some = drawn(model, middle, 1000, self.seed)[:, 0, model.axes.numbers]
         tables, told = told_by_tables(model), model.diagnostics
         if tables is not None:  # a number is cut into so many parts of equal shares
-            parts = Detail.of(tables[0], len(model.axes.levels), tables[1]).groups
+            parts = Detail.of(tables[0], len(model.axes.counted), tables[1]).groups
             finest = float(np.sqrt(some.var(axis=0).mean())) / parts
         else:
             sides = [side for side in told.get("cell_side") or [] if side is not None]

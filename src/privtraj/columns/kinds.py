@@ -605,6 +605,12 @@ class Axes:
         """d numbers."""
         return cls((0,) * d, (False,) * d, (False,) * d)
 
+    @property
+    def counted(self) -> list[int]:
+        """All axes but flags: whoever lacks a number is counted with those who have it."""
+        flags = {flag for _, flag in self.flags}
+        return [axis for axis in range(len(self.levels)) if axis not in flags]
+
     def sides(self, cells_per_side: int) -> tuple[int, ...]:
         """(d,) cells along each axis: so many of a number, and all levels of a category."""
         return tuple(levels or cells_per_side for levels in self.levels)

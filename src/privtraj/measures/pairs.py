@@ -73,14 +73,15 @@ class Cut(NamedTuple):
     """cells: (F,) the cell of each of the F values that are counted.  groups, bands: (F,) its own.
 
     Numbers of cells, groups and bands begin with 0. near: whether neighbours are alike; then they
-    are runs. lacks: the value of those who lack a number: a cell, a group and a band of its own.
+    are runs. lacks: whether the last value is of those who lack the number: a cell, a group and a
+    band of its own.
     """
 
     cells: Ints
     groups: Ints
     bands: Ints
     near: bool
-    lacks: int | None = None
+    lacks: bool = False
 
     @property
     def of_cell(self) -> Ints:
@@ -93,21 +94,18 @@ class Cut(NamedTuple):
         return self.bands[np.unique(self.groups, return_index=True)[1]]
 
 
-def cut_number(shares: Floats, groups: int, bands: int, lacks: int | None) -> Cut:
+def cut_number(shares: Floats, groups: int, bands: int, lacks: bool) -> Cut:
     """Runs of values (F,) with about as many people and as much of the mean distance from their
     mean: tails, where a mean is decided, are cut nearly as the least squared error would."""
-    known, parts = shares.copy(), np.zeros(len(shares), np.int64)
-    if lacks is not None:
-        known[lacks] = 0.0
-        parts[lacks:] += 1
-        parts[lacks + 1 :] += 1
+    known = shares[: len(shares) - lacks].copy()
     people, places = max(float(known.sum()), 1e-300), np.arange(len(known)) / len(known)
     far = np.abs(places - known @ places / people)
     known *= (1 + far / max(float(known @ far) / people, 1e-12)) / 2
-    of_band = _split(known, parts, people / bands)
+    of_band = _runs(known, people / bands)
     of_group = _split(known, of_band, people / groups)
-    mean = float(np.mean(np.bincount(of_group, known)))
-    return Cut(_split(known, of_group, mean / PER_GROUP), of_group, of_band, True, lacks)
+    of_cell = _split(known, of_group, float(np.mean(np.bincount(of_group, known))) / PER_GROUP)
+    every = [np.append(of, np.repeat(count(of), lacks)) for of in (of_cell, of_group, of_band)]
+    return Cut(every[0], every[1], every[2], True, lacks)
 
 
 def cut_levels(shares: Floats, least: float, ordered: bool, bands: int) -> Cut:
@@ -265,7 +263,7 @@ class Basis(NamedTuple):
     """A functions of the A groups of a column that are orthonormal under their shares (A,).
 
     fine: on groups.  coarse: on bands, h / rho.  order: (A,) of each; 0 for levels of a category,
-    -1 for the constant, which says nothing about a dependence.
+    and for who lacks a number, -1 for the constant, which says nothing about a dependence.
     """
 
     fine: Functions
@@ -273,25 +271,36 @@ class Basis(NamedTuple):
     order: Ints
 
     @classmethod
-    def of(cls, shares: Floats, near: bool, bands: Ints | None = None) -> Basis:
-        """Polynomials of the rank where neighbours are near, else single levels. bands: (A,)."""
+    def of(
+        cls, shares: Floats, near: bool, bands: Ints | None = None, lacks: bool = False
+    ) -> Basis:
+        """Polynomials of the rank where neighbours are near, else single levels. bands: (A,).
+
+        lacks: whether the last group lacks the number: then the last function says who does, and
+        the others are of those who have it.
+        """
         floor = (0.1 if near else 1e-3) / len(shares)
         shares = (shares + floor) / (shares + floor).sum()
         roots, order = np.sqrt(shares), np.zeros(len(shares), np.int64)
         values = np.diag(1 / roots)
         if near:
-            rank = 2 * (np.cumsum(shares) - shares / 2) - 1
-            powers = np.polynomial.legendre.legvander(rank, len(shares) - 1)
-            values = np.linalg.qr(roots[:, None] * powers)[0] / roots[:, None]
-            order = np.append(-1, np.arange(1, len(shares)))
+            known = len(shares) - lacks
+            rank = 2 * (np.cumsum(shares) - shares / 2)[:known] / shares[:known].sum() - 1
+            powers = np.zeros((len(shares), len(shares)))
+            powers[:known, :known] = np.polynomial.legendre.legvander(rank, known - 1)
+            powers[known:, [0, -1]] = 1.0
+            order[:known] = np.append(-1, np.arange(1, known))
+            turn = np.argsort(order)  # the constant, who lacks it, then each power
+            values[:, turn] = np.linalg.qr(roots[:, None] * powers[:, turn])[0] / roots[:, None]
         fine = coarse = Functions(shares, values, (values**2).sum(axis=0))
         if bands is not None and count(bands) < len(shares):
             inside = indicator(bands)
             wide = shares @ inside
             means = inside.T @ (shares[:, None] * values) / wide[:, None]
             means = means / np.maximum(wide @ means**2, 1e-12)
-            scale = np.where(order < len(wide), (means**2).sum(axis=0), np.inf)
-            coarse = Functions(wide, np.where(order < len(wide), means, 0.0), scale)
+            seen = order < len(wide) - lacks
+            scale = np.where(seen, (means**2).sum(axis=0), np.inf)
+            coarse = Functions(wide, np.where(seen, means, 0.0), scale)
         return cls(fine, coarse, order)
 
 
@@ -436,7 +445,7 @@ def explained(tables: Noisy, known: list[Known], cuts: list[Cut], part: Ints) ->
         for cut, one in zip(cuts, known, strict=False)
     ]
     bases = [
-        Basis.of(one, cut.near, cut.of_group)
+        Basis.of(one, cut.near, cut.of_group, cut.lacks)
         for cut, one in zip(cuts, [*shares, sizes / people], strict=True)
     ]
     bands = [indicator(cut.of_group) for cut in cuts]
@@ -570,10 +579,12 @@ def _of_a_cell(seen: Contrasts, rows: Basis, columns: Basis) -> Floats:
     return (scale / seen.variance).max(axis=(1, 2), keepdims=True)
 
 
-def places_of(shares: Floats, of: Ints) -> Floats:
-    """(L,) mean place, in the unit interval, of the values (F,) of each cell."""
-    middles = (np.arange(len(shares)) + 0.5) / len(shares)
-    even = shares + 1e-12
+def places_of(shares: Floats, of: Ints, lacks: bool) -> Floats:
+    """(L,) mean place, in the unit interval, of the values (F,) of each cell, less that of all, at
+    which whoever lacks the number is put."""
+    known, even = len(shares) - lacks, shares + 1e-12
+    middles = np.append((np.arange(known) + 0.5) / known, [0.0] * lacks)
+    middles[:known] -= np.average(middles[:known], weights=even[:known])
     return np.asarray(np.bincount(of, even * middles) / np.bincount(of, even))
 
 
@@ -590,11 +601,10 @@ def covariances(
     made, precision = np.zeros((size, size)), np.zeros((size, size))
     means = []  # (A,) of the groups, less the mean of all, and the share of variance between them
     for j in numbers:
-        share, of = shares[j], cuts[j].groups
-        places = places_of(share, np.arange(len(share)))
-        mean, held = share @ places, np.bincount(of, share)
-        middles = places_of(share, of) - mean
-        between = float(held @ middles**2) / max(float(share @ (places - mean) ** 2), 1e-12)
+        share, (_, of, *_, lacks) = shares[j], cuts[j]
+        places = places_of(share, np.arange(len(share)), lacks)
+        middles, held = places_of(share, of, lacks), np.bincount(of, share)
+        between = float(held @ middles**2) / max(float(share @ places**2), 1e-12)
         means.append((middles, max(between, 0.5)))
     for (a, i), (b, j) in combinations(enumerate(numbers), 2):
         table = found.always[blocks[i], blocks[j]]
@@ -602,7 +612,7 @@ def covariances(
         whole = people * one * other
         made[a, b] = here @ table @ there / whole
         noise = (here @ here) * (there @ there) / found.precision[1][blocks[i], blocks[j]].max()
-        if len(here) > 1 and len(there) > 1:  # what is constant goes with nothing
+        if min(np.ptp(here), np.ptp(there)) > 1e-9:  # what is constant goes with nothing
             precision[a, b] = whole**2 / noise
     return made, precision
 

@@ -9,10 +9,10 @@ all pairs of columns at once being one product of matrices. So are the covarianc
 say what groups of cells hide: that two numbers go together within a group too. The particles
 minimise
     sum over tables of |table of the particles - noisy table|^2 / (2 deviation^2)
-    + MOTION N sum_s mean_i D( q_ij(s), q_ij(s + 1) ) (S - 1),
-D being squared transport: of cumulative shares for numbers and ordered categories, |q - q'|^2 / 2
-for others. So what is known of one window helps its neighbours, and people are still unless tables
-say otherwise.
+    + MOTION N sum_s n_s mean_i D( q_ij(s), q_ij(s + 1) ) (S - 1),
+n_s being the harmonic mean of the people of both windows, 1 where all have as many, and D squared
+transport: of cumulative shares for numbers and ordered categories, |q - q'|^2 / 2 for others. So
+what is known of one window helps its neighbours, and people are still unless tables say otherwise.
 
 People are drawn from particles: in every window one value of each column, and few changes. A number
 is read at one quantile of its particle's distribution all the time, so it moves as the distribution
@@ -104,16 +104,18 @@ class Problem(NamedTuple):
 
 def fitted(problem: Problem, rng: np.random.Generator) -> list[Singles]:
     """q_j (S, M, L_j) of each column. By Adam, with shorter steps in the second half."""
-    logits = []  # the shares of all people, times what makes each particle another
-    for target, cut in zip(problem.alone, problem.cuts, strict=True):
+    logits = []  # the shares of a window, times what makes each particle another
+    for target, over_time, cut in zip(problem.alone, problem.over_time, problem.cuts, strict=True):
         shares = np.maximum(target.shares.astype(np.float64), 0) + LEAST_SHARE
         own = rng.standard_normal((PARTICLES, len(shares)))
         if cut.near:
-            places = np.cumsum(shares / shares.sum())
-            centre = places[rng.choice(len(shares), PARTICLES, p=shares / shares.sum())]
-            own = -0.5 * ((places - centre[:, None]) / WIDEST) ** 2
-        own = np.repeat((np.log(shares) + own)[None], len(problem.sizes), 0)
-        logits.append(own.astype(np.float32))
+            known = shares[: len(shares) - cut.lacks]
+            places = np.cumsum(known / known.sum())
+            centre = places[rng.choice(len(known), PARTICLES, p=known / known.sum())]
+            own[:, : len(known)] = -0.5 * ((places - centre[:, None]) / WIDEST) ** 2
+        there = np.maximum(over_time.shares / problem.sizes[:, None], LEAST_SHARE)
+        change = np.log(there / (problem.sizes @ there))[:, cut.of_cell]
+        logits.append((np.log(shares) + change[:, None] + own).astype(np.float32))
     means, squares = ([np.zeros_like(one) for one in logits] for _ in range(2))
     members, q = problem.members, [_softmax(one) for one in logits]
     for k in range(STEPS):
@@ -156,7 +158,8 @@ def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> Iterat
     moments = both[:, numbers[:, None], numbers].sum(axis=0)
     slope[:, numbers[:, None], numbers] = problem.covariances.slope(moments)
     found = together @ ((slope + np.swapaxes(slope, 1, 2)) * each)
-    moving = np.float32(MOTION * problem.people * (windows - 1) / particles)
+    there = 2 * windows / (1 / problem.sizes[1:] + 1 / problem.sizes[:-1])  # around an edge
+    moving = (MOTION * problem.people * (windows - 1) / particles * there).astype(np.float32)
     start = 0
     for j, (p, of) in enumerate(zip(q, members, strict=True)):
         shares = (np.ones((1, particles), np.float32) @ p)[:, 0] * each[:, 0]
@@ -166,60 +169,81 @@ def slopes(q: list[Singles], problem: Problem, members: list[Singles]) -> Iterat
         alone = alone + over_time.slope(shares @ of[:, :known]) @ of[:, :known].T
         mine = found[..., start : start + of.shape[1]] @ of.T
         mine += alone[:, None] * each
-        mine += _slope_of_motion(p, problem.cuts[j].near, moving)
+        mine += _slope_of_motion(p, problem.cuts[j], moving)
         start += of.shape[1]
         yield mine
 
 
 def _softmax(logits: Singles, out: Singles | None = None) -> Singles:
-    """Logits stay between -80 and 80: they begin below 3, each row with one above -10, and no step
+    """Logits stay between -80 and 80: they begin below 15, each row with one above -10, and no step
     is longer than LEARNING_RATE by much."""
     q: Singles = np.exp(logits, out=out)
     q /= np.einsum("sml->sm", q)[..., None]  # faster along short axes than q.sum
     return q
 
 
-def _slope_of_motion(q: Singles, near: bool, price: np.float32) -> Singles:
+def _slope_of_motion(q: Singles, cut: Cut, price: Singles) -> Singles:
     """Of the price times M times the sum over windows of the mean of D: of changes D' D q, and of
-    cumulative ones, whose sums from both ends are C C' with entries L - max(a, b)."""
+    cumulative ones, whose sums from both ends are C C' with entries L - max(a, b). Who lacks a
+    number is as far from each cell as its ends are from each other."""
     windows, _, cells = q.shape
     change = np.diff(np.eye(windows, dtype=np.float32), axis=0)
-    both: Singles = np.asarray(price * (change.T @ change), np.float32)
+    both = np.asarray(change.T @ (price[:, None] * change), np.float32)
     slope: Singles = (both @ q.reshape(windows, -1)).reshape(q.shape)
+    if not cut.near:
+        return slope
+    known = cells - cut.lacks
     rank = np.arange(cells, dtype=np.float32)
-    return slope @ (2 - np.maximum.outer(rank, rank) * np.float32(2 / cells)) if near else slope
+    far = np.abs(rank[:, None] - rank)
+    far[known:], far[:, known:], far[known:, known:] = known, known, 0
+    return slope @ (1 - far / np.float32(known))
+
+
+class Product(NamedTuple):
+    """What particles have of a column. q: (S, M, L) over its cells.  shares: (F,) of its values."""
+
+    q: Singles
+    cut: Cut
+    shares: Floats
+
+
+def of_axes(counted: dict[int, Product], axes: Axes) -> list[Product]:
+    """Of all axes, from those that are counted: a number of those who have it, and its flag."""
+    every, flag = dict(counted), dict(axes.flags)
+    for axis, (q, cut, shares) in counted.items():
+        if cut.lacks:
+            lacks, flags = q[..., -1:], np.arange(2)
+            at = cut.cells[:-1], cut.groups[:-1], cut.bands[:-1]
+            every[axis] = Product(q[..., :-1], Cut(*at, True), shares[:-1])
+            own = Cut(flags, flags, flags, False)
+            every[flag[axis]] = Product(np.concatenate([1 - lacks, lacks], -1), own, np.ones(2))
+    return [every[axis] for axis in range(len(axes.levels))]
 
 
 def drawn(
-    q: list[Singles],
-    cuts: list[Cut],
-    shares: list[Floats],
+    products: list[Product],
     axes: Axes,
     ends: Ends,
     sizes: Floats,
     count: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
-    """(K, count, d) at K knots in the unit cube, of products q_j (S, M, L_j) in S windows, and
+    """(K, count, d) at K knots in the unit cube, of products in S windows, one for each axis, and
     weights (K, count).
 
-    shares: (F_j,) of the values of each column.  sizes: (S,) of people. Beyond the middles of the
-    first and the last window shares of levels, and numbers, go on as they went. Nobody changes what
-    is fixed: who has it is drawn by its shares of all times, and comes as often as those of a
-    window say.
+    sizes: (S,) of people. Beyond the middles of the first and the last window shares of levels, and
+    numbers, go on as they went. Nobody changes what is fixed: who has it is drawn by its shares of
+    all times, and comes as often as those of a window say.
     """
-    particles = q[0].shape[1]
+    particles = products[0].q.shape[1]
     each = -(-count // particles)
     particle = np.repeat(np.arange(particles), each)
     columns, comes = [], np.ones((len(ends.knots), len(particle)))
-    for j, (cut, share) in enumerate(zip(cuts, shares, strict=True)):
+    for j, (q, cut, share) in enumerate(products):
         # of one particle a rank in each of equal parts
         parts = (np.arange(each) + rng.random((particles, each))) / each
         rank = rng.permuted(parts, axis=1).ravel()
-        levels, of_cells = axes.levels[j], q[j].astype(np.float64)
-        if cut.lacks is not None:  # whoever has the number is not there
-            of_cells[..., cut.cells[cut.lacks]] = 0.0
-            of_cells = _shares(of_cells)
+        levels, of_cells = axes.levels[j], _shares(q.astype(np.float64))
         if levels or axes.fixed[j]:
             of_cells = _shares(ends.reached(of_cells))
         then = of_cells

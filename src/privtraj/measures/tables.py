@@ -42,7 +42,7 @@ from privtraj.measures.base import (
     reference_of,
     slack_reserve,
 )
-from privtraj.measures.products import Problem, Target, drawn, fitted
+from privtraj.measures.products import Problem, Product, Target, drawn, fitted, of_axes
 from privtraj.measures.windows import (
     LISTED,
     LISTED_SHARE,
@@ -149,12 +149,11 @@ class Tables(Measure):
         done = task.progress or (lambda step, of: None)
         windows = _windows(guard, task)
         guard = guard.in_slabs(windows)
-        mu, names = left(guard, calibrate_gaussian), _names(task.public)
-        asked, ends = _Asked(guard, mu, names), Ends.of(windows)
-        known = _alone(asked, axes)
+        asked = _Asked(guard, left(guard, calibrate_gaussian), _names(task.public))
+        mu, ends, known = asked.mu, Ends.of(windows), _alone(asked)
         done(1, len(ROUNDS) + 1)
         detail = Detail.of(mu, len(known), float(known[0].people.sum()))
-        cuts = _cuts(asked, axes, known, detail)
+        cuts = _cuts(asked, known, detail)
         part = np.arange(windows.count) * min(detail.parts, windows.count) // windows.count
         asked = asked._replace(cuts=cuts, windows=windows, part=part)
         tables = asked.more({}, 1, pairs.every_two(cuts))
@@ -165,14 +164,14 @@ class Tables(Measure):
         found = pairs.explained(tables, known, cuts, part)
         sizes, people = found.sizes, float(found.sizes.sum())
         shares = [one.shares for one in found.known]
-        numbers = np.flatnonzero(axes.numbers).tolist()
+        numbers = np.flatnonzero(axes.numbers[axes.counted]).tolist()
         alone, places = [], {}
         for j, (one, cut) in enumerate(zip(found.known, cuts, strict=False)):
             held: Floats = np.bincount(cut.cells, one.shares).astype(np.float64)
             alone.append(Target.of(held * people, 1 / np.bincount(cut.cells, one.variance), people))
             if j in numbers:
-                at = pairs.places_of(one.shares, cut.cells)
-                places[j] = (at - at @ held).astype(np.float32)
+                at = pairs.places_of(one.shares, cut.cells, cut.lacks)
+                places[j] = at.astype(np.float32)
         of_windows, of_pairs, of_parts = found.precision
         problem = Problem(
             (sizes / people).astype(np.float32),
@@ -189,9 +188,10 @@ class Tables(Measure):
             places,
             Target.of(*pairs.covariances(found, cuts[:-1], shares, numbers), 1.0),
         )
-        products = fitted(problem, rng)
+        products = [Product(*one) for one in zip(fitted(problem, rng), cuts, shares, strict=False)]
         count = recipe.particles or PEOPLE
-        particles, weights = drawn(products, cuts[:-1], shares, axes, ends, sizes, count, rng)
+        by_axis = of_axes(dict(zip(axes.counted, products, strict=True)), axes)
+        particles, weights = drawn(by_axis, axes, ends, sizes, count, rng)
         done(len(ROUNDS) + 1, len(ROUNDS) + 1)
         width = np.full(len(particles), 1 / (VALUES[-1] * math.sqrt(12)))
         said = {"people_noise": found.sizes_noise}
@@ -209,8 +209,9 @@ class Tables(Measure):
 
 
 def _names(public: Public) -> list[str]:
-    """Of columns, as one line can show them."""
-    return [one.name if one.name.isprintable() else repr(one.name) for one in public.columns]
+    """Of the columns that are counted, as one line can show them."""
+    names = [public.columns[axis].name for axis in Axes.of(public.columns).counted]
+    return [name if name.isprintable() else repr(name) for name in names]
 
 
 def _windows(guard: Guard, task: Task) -> Resolution:
@@ -226,55 +227,47 @@ def _windows(guard: Guard, task: Task) -> Resolution:
     return Resolution(moments, listed, even_windows(len(moments), min(wanted, most)))
 
 
-def _alone(asked: _Asked, axes: Axes) -> list[pairs.Known]:
-    """Every column by itself; a number that may be missing together with its flag, as whoever lacks
-    it stands at its middle."""
-    flag = dict(axes.flags)
-    wanted = [
-        (j, side)
-        for j, levels in enumerate(axes.levels)
-        for side in ((levels,) if levels else VALUES)
-    ]
-    asking = [((j, flag[j]) if j in flag else (j,), _ALWAYS) for j, _ in wanted]
-    sides = [axes.sides(side) for _, side in wanted]
-    budgets = [math.sqrt(axes.levels[j] or VALUES[0]) for j, _ in wanted]
-    counts: list[list[Floats]] = [[] for _ in axes.levels]
+def _alone(asked: _Asked) -> list[pairs.Known]:
+    """Every column by itself, and behind the values of a number who lacks it."""
+    levels = [asked.axes.levels[axis] for axis in asked.counted]
+    wanted = [(j, side) for j, n in enumerate(levels) for side in ((n,) if n else VALUES)]
+    asking = [((j,), _ALWAYS, (np.arange(side),)) for j, side in wanted]
+    budgets = [math.sqrt(levels[j] or VALUES[0]) for j, _ in wanted]
+    counts: list[list[Floats]] = [[] for _ in levels]
     noise = np.ones(len(counts))  # of a cell of each column
-    answers = asked.tables(0, asking, sides, budgets)
-    for (j, side), (table, of_a_cell) in zip(wanted, answers, strict=True):
-        counts[j].append(table.reshape(side, -1))
+    for (j, _), (table, of_a_cell) in zip(wanted, asked.tables(0, asking, budgets), strict=True):
+        counts[j].append(table[0])
         noise[j] = math.sqrt(of_a_cell)
     fewest = [one[0] for one in counts]
     weights = 1 / (np.array([one.size for one in fewest]) * noise**2)  # as sums of so many
     people = max(float(weights @ [one.sum() for one in fewest] / weights.sum()), 1.0)
     known = []
-    for j, levels in enumerate(axes.levels):
-        if levels:
-            held = people * pairs.on_simplex(counts[j][0][:, 0] / people)
-            variance = np.full(levels, noise[j] ** 2)
+    for j, n in enumerate(levels):
+        if n:
+            held = people * pairs.on_simplex(counts[j][0] / people)
+            variance = np.full(n, noise[j] ** 2)
         else:
-            middles = [one[len(one) // 2, 1] for one in counts[j] if j in flag]
-            lack = float(np.clip(np.mean(middles or [0.0]), 0.0, people))
-            held = pairs.smoothed([one[:, 0] for one in counts[j]], people - lack, noise[j])
-            held[len(held) // 2] += lack
+            cut = [np.split(one, [side]) for one, side in zip(counts[j], VALUES, strict=True)]
+            lack = np.clip(np.mean([one for _, one in cut], axis=0), 0.0, people)  # (1,), or none
+            held = pairs.smoothed([one for one, _ in cut], people - float(lack.sum()), noise[j])
             spread = (held / people + 1 / len(held)) / 2  # a run of 1/16 has the noise of a count
-            variance = noise[j] ** 2 * VALUES[0] * spread
+            share = np.append(VALUES[0] * spread, np.full(len(lack), 1 / len(VALUES)))
+            held, variance = np.append(held, lack), noise[j] ** 2 * share
         known.append(pairs.Known(held, variance))
     return known
 
 
-def _cuts(asked: _Asked, axes: Axes, known: list[pairs.Known], detail: Detail) -> list[pairs.Cut]:
+def _cuts(asked: _Asked, known: list[pairs.Known], detail: Detail) -> list[pairs.Cut]:
     """At most so many groups of a number that cells of two stand out from noise; of a category,
     the levels that a table of it shows at all."""
     least = deviation(asked.mu, 1, max(math.comb(len(known), 2), 1)) / known[0].people.sum()
-    may_lack = {number for number, _ in axes.flags}
-    made = []
-    for j, (one, levels, ordered) in enumerate(zip(known, axes.levels, axes.ordered, strict=True)):
-        if levels:
-            made.append(pairs.cut_levels(one.shares, least, ordered, detail.bands))
+    axes, flag, made = asked.axes, dict(asked.axes.flags), []
+    for one, axis in zip(known, asked.counted, strict=True):
+        if axes.levels[axis]:
+            cut = pairs.cut_levels(one.shares, least, axes.ordered[axis], detail.bands)
         else:
-            lacks = VALUES[-1] // 2 if j in may_lack else None
-            made.append(pairs.cut_number(one.shares, detail.groups, detail.bands, lacks))
+            cut = pairs.cut_number(one.shares, detail.groups, detail.bands, axis in flag)
+        made.append(cut)
     windows = np.arange(asked.guard.n_times)
     return [*made, pairs.Cut(windows, windows, windows, True)]
 
@@ -282,62 +275,96 @@ def _cuts(asked: _Asked, axes: Axes, known: list[pairs.Known], detail: Detail) -
 class _Asked(NamedTuple):
     """Questions to a guard, each round at its share of mu, 1/z of all of them together.
 
-    cuts: of the columns, and of time.  part: (S,) of each window.
+    names: of the columns that are counted.  cuts: of these, and of time.  part: (S,) of each
+    window.
     """
 
     guard: Guard
     mu: float
-    names: list[str]  # of the columns
+    names: list[str]
     windows: Slabs = _ALWAYS
     cuts: Sequence[pairs.Cut] = ()
     part: Ints = np.zeros(1, np.int64)
 
+    @property
+    def axes(self) -> Axes:
+        return self.guard.shape.axes
+
+    @property
+    def counted(self) -> list[int]:
+        return self.axes.counted
+
     def tables(
         self,
         turn: int,
-        wanted: Sequence[tuple[tuple[int, ...], Slabs]],
-        sides: Sequence[tuple[int, ...]],
+        wanted: Sequence[tuple[tuple[int, ...], Slabs, Sequence[Ints]]],
         budgets: Sequence[float],
-        groups: Sequence[list[Ints]] | None = None,
     ) -> list[tuple[Floats, float]]:
-        """Noisy tables (K, cells) of these columns and windows, and the variance of a cell.
+        """Noisy tables (K, groups of each column) of these columns, windows, and groups of the
+        cells of each column, and the variance of a cell. Behind the groups of a number stands who
+        lacks it: its flag tells them from those who are at its middle.
 
         budgets: in proportion, as 1 / variance.
         """
+        flag, d = dict(self.axes.flags), len(self.axes.levels)
         questions, weights = [], np.sqrt(np.array(budgets, np.float64) / np.max(budgets))
-        for k, ((columns, windows), mine) in enumerate(zip(wanted, sides, strict=True)):
-            few = None
-            if groups is not None:
-                few = tuple(one if j in columns else None for j, one in enumerate(groups[k]))
-            along = tuple(side if j in columns else 1 for j, side in enumerate(mine))
-            questions.append(Table(windows, along, float(weights[k]), few))
+        for weight, (columns, windows, groups) in zip(weights.tolist(), wanted, strict=True):
+            along, few = [1] * d, dict[int, Ints]()
+            for j, of in zip(columns, groups, strict=True):
+                axis = self.counted[j]
+                along[axis], few[axis] = len(of), of
+                if axis in flag:
+                    along[flag[axis]] = 2
+            by_axis = tuple(few.get(axis) for axis in range(d))
+            questions.append(Table(windows, tuple(along), weight, by_axis))
         z = 1 / (self.mu * math.sqrt(ROUNDS[turn]))
-        asking = dict.fromkeys(columns for columns, _ in wanted)
+        asking = dict.fromkeys(columns for columns, *_ in wanted)
         about = ", ".join(" x ".join(self.names[j] for j in columns) for columns in asking)
         if turn > 0 and len(asking) == math.comb(len(self.names) + 1, 2) > 1:
             about = f"every two of {', '.join(self.names)}, and each"
-        about += " over time" * any(windows.count > 1 for _, windows in wanted)
+        about += " over time" * any(windows.count > 1 for _, windows, _ in wanted)
         release = Release(TablesQuestion(questions), Gaussian(z), f"{TABLES}: {about}")
         noise = z**2 * (weights**2).sum() / weights**2
-        return list(zip(self.guard.ask(release), noise.tolist(), strict=True))
+        answers = zip(wanted, self.guard.ask(release), noise.tolist(), strict=True)
+        return [(self._with_who_lacks(*one[::2], table), v) for one, table, v in answers]
+
+    def _with_who_lacks(
+        self, columns: tuple[int, ...], groups: Sequence[Ints], table: Floats
+    ) -> Floats:
+        """(K, groups of each column), behind which stands who lacks the number, of counts
+        (K, cells) where these are in the group of its middle and their flag is 1."""
+        flag, together = dict(self.axes.flags), np.ones((), bool)
+        at, sizes = dict[int, Ints](), dict[int, int]()  # of each axis, the cell of every group
+        for k, (j, of) in enumerate(zip(columns, groups, strict=True)):
+            axis, shape = self.counted[j], [-1 if k == one else 1 for one in range(len(columns))]
+            sizes[axis], middle = pairs.count(of), of[[len(of) // 2]]
+            at[axis] = np.arange(sizes[axis]).reshape(shape)
+            if axis in flag:
+                lacks = np.append(np.zeros(sizes[axis], np.int64), 1).reshape(shape)
+                at[axis] = np.append(at[axis], middle).reshape(shape)
+                together = together & (at.setdefault(flag[axis], lacks) == lacks)
+                sizes[flag[axis]] = 2
+        table = table.reshape(-1, *(sizes[axis] for axis in sorted(sizes)))
+        cells = tuple(at[axis] for axis in sorted(at))
+        return np.stack([one[cells] for one in table]) * together
 
     def more(self, told: pairs.Noisy, turn: int, wanted: dict[pairs.Key, float]) -> pairs.Noisy:
         """Tables that were told before, and these of two columns, at budgets in proportion; those
         that were asked before are averaged."""
-        time, asking, sides, groups = len(self.names), [], [], []
+        time, asking = len(self.counted), []
         parts = Slabs(self.windows.edges, self.part[self.windows.slab_of_piece])
         for i, j, kind in wanted:
-            of = [cut.groups if kind == pairs.GROUPS else cut.bands for cut in self.cuts[:time]]
+            columns = (i, j) if j < time else (i,)
             slabs = self.windows if j == time else parts if kind == pairs.PARTS else _ALWAYS
-            asking.append(((i, j) if j < time else (i,), slabs))
-            sides.append(tuple(map(len, of)))
-            groups.append(of)
-        answers = self.tables(turn, asking, sides, list(wanted.values()), groups)
+            cuts = [self.cuts[k] for k in columns]
+            of = [cut.groups if kind == pairs.GROUPS else cut.bands for cut in cuts]
+            has = [one[: len(one) - cut.lacks] for one, cut in zip(of, cuts, strict=True)]
+            asking.append((columns, slabs, has))
         told = dict(told)
-        for (i, j, kind), of, (table, variance) in zip(wanted, groups, answers, strict=True):
-            counts = table.T[None]
-            if j < time:
-                counts = table.reshape(len(table), pairs.count(of[i]), pairs.count(of[j]))
+        answers = self.tables(turn, asking, list(wanted.values()))
+        for (i, j, kind), (counts, variance) in zip(wanted, answers, strict=True):
+            if j == time:
+                counts = counts.T[None]
             if (i, j, kind) in told:
                 before, known = told[i, j, kind]
                 share = known / (known + variance)
