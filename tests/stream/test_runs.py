@@ -105,7 +105,8 @@ def with_rows(house):
         for part in range(runs.PARTS):
             places = db.execute("SELECT place FROM part WHERE place / ? = ?", [2**32, part])
             heads, tails, batches = runs._read(db, [place for (place,) in places])
-            hashes = [h.tobytes() + t.tobytes() for h, t in zip(heads, tails, strict=True)]
+            ends = tails.view("V12").tolist()  # an element lacks its last zeros
+            hashes = [head.tobytes() + end for head, end in zip(heads, ends, strict=True)]
             rows = zip(hashes, map(int, batches), strict=True)
             db.executemany("INSERT INTO person VALUES (?, ?)", rows)
         db.executescript("DROP TABLE part; DROP TABLE run")
