@@ -106,6 +106,18 @@ def test_a_large_file_is_written_so_that_it_can_be_read(tmp_path):
     assert len(read_zip(tmp_path / "small")["zeros"]) == FREE
 
 
+def test_large_members_of_random_digits_are_not_deflated_and_others_are(tmp_path):
+    """Which takes long and gains little: a model that grows keeps its time."""
+    digits = np.random.default_rng(0).random(2**19, np.float32).tobytes()
+    members = {"large": digits, "small": digits[: 2**19], "equal": bytes(2**21)}
+    write_zip(tmp_path / "zip", members)
+    assert read_zip(tmp_path / "zip") == members
+    with zipfile.ZipFile(tmp_path / "zip") as file:
+        methods = {one.filename: one.compress_type for one in file.infolist()}
+    deflated = zipfile.ZIP_DEFLATED
+    assert methods == {"large": zipfile.ZIP_STORED, "small": deflated, "equal": deflated}
+
+
 def test_a_zip_may_unpack_to_what_arrays_need_and_no_further(tmp_path):
     noise = np.random.default_rng(0).bytes(2**20)
     for megabytes, fits in [(31, True), (33, False)]:

@@ -17,6 +17,7 @@ from killing import killed_at
 from privtraj.base.errors import BudgetError, InputError
 from privtraj.privacy.ledger_file import LedgerFile
 from privtraj.stream import people as people_module
+from privtraj.stream import runs
 from privtraj.stream.people import People, new_key
 
 pytestmark = pytest.mark.usefixtures("fast")
@@ -309,7 +310,11 @@ def test_without_the_key_nobody_is_recognised(house, tmp_path):
 
     def hashes(one):
         with sqlite3.connect(one.folder / "people") as db:
-            return {found for (found,) in db.execute("SELECT hash FROM person")}
+            query = "SELECT place, heads, tails FROM part"
+            parts = [(p, memoryview(h).cast("I"), t) for p, h, t in db.execute(query)]
+            return {
+                (head, t[12 * k : 12 * k + 12]) for _, h, t in parts for k, head in enumerate(h)
+            }
 
     assert len(hashes(house)) == len(hashes(other)) == 20
     assert not hashes(house) & hashes(other)
@@ -326,25 +331,30 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @needs_fork
 @pytest.mark.parametrize("step", [67, pytest.param(1, marks=pytest.mark.thorough)])
-def test_a_kill_at_any_line_neither_spends_twice_nor_forgets_anybody(step, tmp_path):
+def test_a_kill_at_any_line_neither_spends_twice_nor_forgets_anybody(step, tmp_path, monkeypatch):
+    """The batch joins what was written of those before it."""
+    monkeypatch.setattr(runs, "PARTS", 3)
     points = 0
     for number in range(step, 5000, step):
         house = House(tmp_path / str(number))
-        house.admit(named(*range(20)))
+        for first in (0, 60, 80):
+            house.admit(named(*range(first, first + 20)))
         entry = secrets.token_hex(8)
 
         def again(house=house, entry=entry):
             return house.admit(named(*range(15, 40)), "skip", entry=entry)
 
-        ended = killed_at(number, again, ("people.py", "ledger_file.py"))
+        ended = killed_at(number, again, ("people.py", "runs.py", "ledger_file.py"))
         reserved = {one["id"] for one in house.entries}
         with sqlite3.connect(house.folder / "people") as db:
             noted = {one for (one,) in db.execute("SELECT entry FROM batch WHERE people > 0")}
         assert noted <= reserved
         assert entry in noted or not ended
         assert again() == list(range(20, 40))
-        assert house.epsilons == [1.0, 1.0]
-        assert house.people().summary() == {"people": 40, "batches": 2, "in_several": 0}
+        assert house.epsilons == [1.0] * 4
+        assert house.people().summary() == {"people": 80, "batches": 4, "in_several": 0}
+        with sqlite3.connect(house.folder / "people") as db:
+            assert [*db.execute("SELECT people FROM run")] == [(80,)]
         if ended:
             break
         points += 1

@@ -91,6 +91,7 @@ class Hostile(zipfile.BadZipFile):
 FREE = 2**24
 RATIO = 16
 MOST_MEMBERS = 64
+LARGE, BEGIN = 2**20, 2**16
 
 _END = struct.Struct("<4s4H2LH")  # the end of the central directory, without a comment
 _MOST_PER_MEMBER = 256  # bytes of its line in the directory
@@ -98,11 +99,13 @@ _MOST_PER_MEMBER = 256  # bytes of its line in the directory
 
 def write_zip(path: Path, members: Mapping[str, bytes]) -> None:
     """The same members give the same bytes: no dates, and deflated unless that might look like a
-    bomb to `read_zip`."""
+    bomb to `read_zip`, or would take long and gain little: a large member that begins with digits
+    as good as random, such as the particles of a model that grew for years."""
     small = sum(map(len, members.values())) <= FREE
-    method = zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
     with zipfile.ZipFile(path, "w") as file:
         for name, data in members.items():
+            long = len(data) > LARGE and len(zlib.compress(data[:BEGIN], 1)) > BEGIN // 4
+            method = zipfile.ZIP_DEFLATED if small and not long else zipfile.ZIP_STORED
             file.writestr(zipfile.ZipInfo(name), data, method)
 
 

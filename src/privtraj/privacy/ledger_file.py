@@ -205,17 +205,10 @@ class LedgerFile:
         """Everything the ledger says, as plain JSON values."""
         with self._opened(os.O_RDONLY) as (_, book):
             caps = self._caps or book.entries[-1].caps
-        names, groups, entries = ("group", "epsilon", "delta", "left_epsilon", "left_delta"), [], []
+        names, groups = ("group", "epsilon", "delta", "left_epsilon", "left_delta"), []
         for group in book.groups or (None,):
             spent = book.spent(group)
             groups.append(dict(zip(names, (group, *spent, *_left(spent, caps)), strict=True)))
-        for entry in book.entries:
-            own, note = asdict(entry), book.fitted.get(entry.id)
-            del own["cap_epsilon"], own["cap_delta"], own["most"], own["days"], own["span"]
-            own["state"] = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
-            own["spent_epsilon"] = note.spent_epsilon if note else None
-            own["model"] = note.model if note else None
-            entries.append(own)
         last = next((e for e in reversed(book.entries) if e.most != 1), None)
         several = {}  # what people who return have at most
         if last is not None:
@@ -229,8 +222,12 @@ class LedgerFile:
             "cap_delta": caps[1],
             "groups": groups,
             "notes": [asdict(one) for one in book.notes],
-            "entries": entries,
+            "entries": _listed(book),
         }
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Its reservations as the summary has them; none before the first."""
+        return _listed(self._read())
 
     def describe(self) -> str:
         """The summary as a table for people."""
@@ -583,7 +580,7 @@ class _Book:
         if group is not None:
             paid.setdefault(group, _NOTHING)
         groups, worst = list(paid), []
-        alone = [[k] for k in range(len(groups))]
+        alone = [[k] for k, one in enumerate(groups) if group in (None, one)]
         spans = [(one.first, one.last) for one in paid.values()]
         sets = alone if most == 1 else together(spans, days or math.inf)
         for k in range(len(_AMOUNTS)):
@@ -708,6 +705,19 @@ def seal_of(ledger: Path) -> Path:
     """The file beside a ledger that remembers its end; one for all links to it."""
     real = ledger.resolve()
     return real.with_name(f"{real.name}.seal")
+
+
+def _listed(book: _Book) -> list[dict[str, Any]]:
+    """Reservations as plain JSON values."""
+    entries = []
+    for entry in book.entries:
+        own, note = asdict(entry), book.fitted.get(entry.id)
+        del own["cap_epsilon"], own["cap_delta"], own["most"], own["days"], own["span"]
+        own["state"] = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
+        own["spent_epsilon"] = note.spent_epsilon if note else None
+        own["model"] = note.model if note else None
+        entries.append(own)
+    return entries
 
 
 def _left(spent: _Pair, caps: _Pair) -> _Pair:

@@ -42,7 +42,7 @@ forgets who was in:
 
     1. the id of the coming reservation, here          (so the ledger has no fit unknown here)
     2. the reservation of that id, in the ledger       (once: the same id is reserved once)
-    3. who is in it, here, in one transaction          (begun before 2, so nobody comes between)
+    3. who is in it, here, in one transaction          (written before 2, and whole after it)
     4. the fit, and only then anything that is seen
 
 Killed before 3, nothing was released; a restart with the same id (`stream.watch`) repeats 2 and 3,
@@ -50,8 +50,8 @@ which change nothing where they were done. After 3 the file and the ledger both 
 
 SQLite, of the standard library, keeps the file: a transaction is whole or not at all after a kill
 (rollback journal, flushed: one file at rest, to be backed up with the ledger), one writer at a
-time over processes, and a B-tree on the hash (WITHOUT ROWID, some 30 bytes a person, 3 GB for
-10^8) that is looked up and filled in sorted batches and never loaded.
+time over processes. Hashes lie in it in sorted runs (`stream.runs`, 20 bytes a person, and as much
+again that was in use while runs were joined), which are never loaded.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from privtraj.base.errors import Arg, InputError, either, is_whole
@@ -78,24 +79,24 @@ from privtraj.privacy.accounting import together
 from privtraj.privacy.certificate import BATCHES, BY_PERSON, COMPARED, Certificate
 from privtraj.privacy.events import Adjacency
 from privtraj.privacy.ledger_file import LedgerFile
+from privtraj.stream import runs
 
 RETURNING = ("refuse", "skip", "pay")
 MOST_BATCHES = 20
 """Of a person who returns: far more would take long to compute; windows alone need no number."""
 BY_HASHES = "by keyed hashes of identifiers"
-_FORMAT = "2"  # 1 told the number 7 from 007
+_FORMAT = "3"  # 2 had a row for each person, 1 told the number 7 from 007
+_ROWS = "SELECT 1 FROM about WHERE name = 'format' AND value = '2'"
 _WAIT = 600.0  # seconds for another process that writes
-_TABLES = """
+_TABLES = f"""
 PRAGMA synchronous = EXTRA;
 PRAGMA cache_size = -65536;
+PRAGMA secure_delete = 0;
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batch (number INTEGER PRIMARY KEY, entry TEXT UNIQUE, people INTEGER,
     first REAL, last REAL);
-CREATE TABLE IF NOT EXISTS person (hash BLOB, batch INTEGER, PRIMARY KEY (hash, batch))
-    WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS withdrawn (hash BLOB PRIMARY KEY, since INTEGER) WITHOUT ROWID;
-"""
-_BEFORE = "FROM now CROSS JOIN person USING (hash) WHERE batch != ?"
+{runs.TABLES}"""
 
 
 def new_key(path: str | os.PathLike[str]) -> None:
@@ -192,9 +193,8 @@ class People:
         compared = next(one for one in snapshots.checked if one in COMPARED.values())
         entry, days = ledger.new_entry(), ledger.window_days
         with self._opened(create=True) as db:
-            db.execute("CREATE TEMP TABLE now (hash BLOB PRIMARY KEY) WITHOUT ROWID")
             for some in snapshots.hashed_people(self.hashed):
-                db.executemany("INSERT OR IGNORE INTO now VALUES (?)", [(x,) for x in sorted(some)])
+                runs.bring(db, some)
             with _writing(db):
                 self._check_same(db, compared)
                 known = (entry, *snapshots.span)
@@ -203,24 +203,23 @@ class People:
                 )
             with _writing(db):
                 numbers = dict(db.execute("SELECT entry, number FROM batch"))
-                own, spent = numbers[entry], self._spent(db, ledger)
-                fits = [one for one in spent["entries"] if one["fingerprint"] is not None]
+                own = numbers[entry]
+                fits = [one for one in self._spent(db, ledger) if one["fingerprint"] is not None]
                 apart = new_people or all(one["id"] in numbers for one in fits)
-                snapshots = self._left(db, own, snapshots, days)
+                count, gone = self._noted(db, own, days)
+                snapshots = snapshots.without_people(self.hashed, gone) if gone else snapshots
+                db.execute("UPDATE batch SET people = ? WHERE number = ?", [count, own])
                 claim = (snapshots._digest, epsilon, delta, adjacency, what)
                 how: dict[str, Any] = {"new_people": apart, "span": snapshots.span}
                 ledger.reserve(*claim, **how, most=self.most_batches, entry=entry)
-                db.execute("INSERT OR IGNORE INTO person SELECT hash, ? FROM now", [own])
-                counted = "UPDATE batch SET people = (SELECT COUNT(*) FROM now) WHERE number = ?"
-                db.execute(counted, [own])
         return replace(snapshots, checked=(*snapshots.checked, self.in_words(days))), entry
 
     def tells_apart(self, model: Certificate, ledger: LedgerFile) -> bool:
         """Whether all people of a model are in the file: so people of its next batch are others,
         or in no more batches than they may, once it is admitted."""
-        if not (self.path.is_file() and ledger.begun):
+        if not self.path.is_file():
             return False
-        entries = {one["model"]: one["id"] for one in ledger.summary()["entries"]}
+        entries = {one["model"]: one["id"] for one in ledger.entries()}
         with self._opened() as db:
             noted = {one for (one,) in db.execute("SELECT entry FROM batch WHERE people > 0")}
         later = model.public_inputs.get(BATCHES, [])[1:]
@@ -241,8 +240,9 @@ class People:
             hashes = [(self.hashed(one),) for one in written(identities(column, "id", same)[1])]
             (last,) = db.execute("SELECT COALESCE(MAX(number), 0) FROM batch").fetchone()
             db.executemany(f"INSERT OR IGNORE INTO withdrawn VALUES (?, {last})", hashes)
-            there = "SELECT 1 FROM person WHERE hash = ? LIMIT 1"
-            released = sum(db.execute(there, one).fetchone() is not None for one in hashes)
+            runs.bring(db, (one for (one,) in hashes))
+            there = [runs.known(db, part, people)[0] for part, people in runs.coming(db)]
+            released = sum(len(np.unique(which)) for which in there)
             ledger.note("consent was withdrawn: later batches leave out the records of whoever did")
         return {"withdrawn": len(hashes), "in_what_was_released": released}
 
@@ -251,20 +251,36 @@ class People:
         steward alone."""
         with self._opened() as db:
             batches = db.execute("SELECT COUNT(people) FROM batch").fetchone()[0]
-            count = "SELECT COUNT(*), COUNT(*) FILTER (WHERE n > 1) FROM "
-            each = "(SELECT COUNT(*) AS n FROM person GROUP BY hash)"
-            people, several = db.execute(count + each).fetchone()
+            people, several = runs.counted(db)
         return {"people": people, "batches": batches, "in_several": several}
 
-    def _left(
-        self, db: sqlite3.Connection, own: int, snapshots: Snapshots, days: float | None
-    ) -> Snapshots:
-        """The snapshots of those who may be in, once it is decided what becomes of the others."""
-        (total,) = db.execute("SELECT COUNT(*) FROM now").fetchone()
-        later = "SELECT hash FROM now CROSS JOIN withdrawn USING (hash) WHERE since < ?"
-        gone = {found for (found,) in db.execute(later, [own])}
-        db.executemany("DELETE FROM now WHERE hash = ?", [(one,) for one in gone])
-        (returned,) = db.execute(f"SELECT COUNT(DISTINCT hash) {_BEFORE}", [own]).fetchone()
+    def _noted(
+        self, db: sqlite3.Connection, own: int, days: float | None
+    ) -> tuple[int, set[bytes]]:
+        """Note who may be in, once it is decided what becomes of those who return: how many they
+        are, and whose records are left out."""
+        rows = db.execute("SELECT number, first, last FROM batch ORDER BY number").fetchall()
+        windows = together([span for _, *span in rows], days or math.inf)
+        sets = [{rows[k][0] for k in window} for window in windows]
+        near = [[*numbers - {own}] for numbers in sets if own in numbers]
+        later = db.execute("SELECT hash FROM withdrawn WHERE since < ?", [own])
+        withdrawn, new = runs.hashes_of(found for (found,) in later), runs.begin(db)
+        total = returned = stay = most = 0
+        gone: set[bytes] = set()
+        for part, people in runs.coming(db):
+            out = np.isin(people, withdrawn)
+            which, when = runs.known(db, part, people)
+            before, here = np.zeros((2, len(people)), np.bool_)
+            before[which[when != own]], here[which[when == own]] = True, True
+            total, returned = total + len(people), returned + int(np.sum(before & ~out))
+            for numbers in near:
+                often = np.bincount(which[np.isin(when, numbers)], minlength=len(people))
+                most = max(most, int(often[~out].max(initial=0)))
+            if self.returning == "skip":
+                out |= before
+            gone.update(runs.whole(people[out]))
+            stay += int(np.sum(~out))
+            runs.put(db, new, part, people[~(out | here)], own)
         some = f"{returned} of {total} people are in an earlier batch"
         stays = "what was released of them stays as it is, corrected or not"
         self.seen = f"{some} (for your eyes only): {stays}" if returned else ""
@@ -276,32 +292,20 @@ class People:
                 ", or pay for each with ",
                 Arg("returning", "pay"),
             )
-        if returned and self.returning == "skip":
-            known = {found for (found,) in db.execute(f"SELECT hash {_BEFORE}", [own])}
-            db.executemany("DELETE FROM now WHERE hash = ?", [(one,) for one in known])
-            gone |= known
-        elif returned:
-            rows = db.execute("SELECT number, first, last FROM batch ORDER BY number").fetchall()
-            windows = together([span for _, *span in rows], days or math.inf)
-            near = [{rows[k][0] for k in window} for window in windows]
-            for numbers in (one for one in near if own in one):
-                often = f"{_BEFORE} AND batch IN ({', '.join(map(str, numbers))}) GROUP BY hash"
-                (most,) = db.execute(
-                    f"SELECT MAX(n) FROM (SELECT COUNT(*) AS n {often})", [own]
-                ).fetchone()
-                if most is not None and most >= self.most_batches:
-                    when = "" if days is None else f" that {days:g} days touch"
-                    raise InputError(
-                        f"some of these people are in {most} batches of '{self.path}'{when} "
-                        "already: remove their records, or raise ",
-                        Arg("most_batches"),
-                    )
-        return snapshots.without_people(self.hashed, gone) if gone else snapshots
+        if self.returning == "pay" and most >= self.most_batches:
+            touched = "" if days is None else f" that {days:g} days touch"
+            raise InputError(
+                f"some of these people are in {most} batches of '{self.path}'{touched} already: "
+                "remove their records, or raise ",
+                Arg("most_batches"),
+            )
+        runs.merge(db)
+        return stay, gone
 
-    def _spent(self, db: sqlite3.Connection, ledger: LedgerFile) -> dict[str, Any]:
-        """What the ledger says, which must know all batches that have people."""
-        spent = ledger.summary() if ledger.begun else {"entries": []}
-        known = {one["id"] for one in spent["entries"]}
+    def _spent(self, db: sqlite3.Connection, ledger: LedgerFile) -> list[dict[str, Any]]:
+        """The reservations of the ledger, which must know all batches that have people."""
+        spent = ledger.entries()
+        known = {one["id"] for one in spent}
         noted = db.execute("SELECT entry FROM batch WHERE people IS NOT NULL")
         if any(entry not in known for (entry,) in noted):
             raise InputError(
@@ -335,6 +339,13 @@ class People:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             with closing(sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None)) as db:
                 db.executescript(_TABLES)
+                if db.execute(_ROWS).fetchone():
+                    with _writing(db):
+                        if db.execute(_ROWS).fetchone():  # no other process was first
+                            runs.from_rows(db)
+                            db.execute(
+                                "UPDATE about SET value = ? WHERE name = 'format'", [_FORMAT]
+                            )
                 yield db
         except (OSError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", None) or str(error)

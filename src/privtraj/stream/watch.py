@@ -178,8 +178,7 @@ class Stream:
 
     def _known(self) -> dict[str, str | None]:
         """Model, if there is one, of each reservation of the ledger."""
-        entries = self.ledger.summary()["entries"] if self.ledger.begun else []
-        return {one["id"]: one["model"] for one in entries}
+        return {one["id"]: one["model"] for one in self.ledger.entries()}
 
     def _write(self, begun: list[dict[str, Any]]) -> None:
         write_text(json.dumps({"batches": begun}, indent=1), self.state, force=True)
