@@ -33,7 +33,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))  # f
 
 TIMES, SIDE, GROUPS = 5, 3.0, 8
 COST_DATA = ("three modes", "double-well", "bifurcation", "ornstein-uhlenbeck", "groups")
-COST_FEATURES, COST_PEOPLE, FIRST_SEED = (6, 8, 12, 20), (300, 1000), 21
+COST_FEATURES, COST_PEOPLE, FIRST_SEED = (8, 12, 20), (300, 1000), 21
 
 
 def people_of(data: str, n: int, features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

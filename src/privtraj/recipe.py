@@ -267,7 +267,7 @@ class Recipe:
     subspace: int | Literal["auto", "off"] = choice("advanced", "auto",
         whole(1, math.inf, "auto", "off"),
         "axes along which many numeric features are measured, the rest as variance: how many, or "
-        "never (off)", otherwise="found from six features on",
+        "never (off)", otherwise="found from eight features on",
         more="Where gradients measure, it spends a tenth of the budget on how features vary "
         "together; if few directions hold most of the variance, people are measured along these.")
     bandwidth: float | None = choice("advanced", None,

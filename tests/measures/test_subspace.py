@@ -345,7 +345,7 @@ def test_the_model_is_a_model_like_any_other(near_a_plane, tmp_path):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("d", [6, 16])
+@pytest.mark.parametrize("d", [8, 16])
 def test_people_who_fill_their_features_are_measured_in_all_of_them(d):
     points, times = filling(900, d)
     model = fitted(points, times, steps=4)

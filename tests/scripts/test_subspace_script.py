@@ -18,7 +18,7 @@ def test_a_fit_is_scored_in_all_features_and_in_the_plane():
 def test_what_looking_costs_is_measured_beside_a_fit_without(monkeypatch, capsys):
     with imported("experiments", "subspace", "common", "populations") as script:
         monkeypatch.setattr(script, "COST_DATA", ("groups",))
-        monkeypatch.setattr(script, "COST_FEATURES", (6,))
+        monkeypatch.setattr(script, "COST_FEATURES", (8,))
         monkeypatch.setattr(script, "COST_PEOPLE", (40,))
         monkeypatch.setattr(
             script, "in_parallel", lambda function, jobs: [function(*j) for j in jobs]
@@ -26,7 +26,7 @@ def test_what_looking_costs_is_measured_beside_a_fit_without(monkeypatch, capsys
         (ratios,) = script.costs(1).values()
         assert 0.1 < ratios[0] < 10
         assert ratios[0] != 1  # looking has a price
-        assert capsys.readouterr().out.startswith("6 features, 40 people: ")
+        assert capsys.readouterr().out.startswith("8 features, 40 people: ")
 
 
 def test_the_script_explains_itself():
