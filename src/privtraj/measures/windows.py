@@ -375,11 +375,9 @@ def choose_windows(
             best, least = (windows, noise, hidden), loss
     assert best is not None
     windows, noise, hidden = best
-    mean, stiffer = (
-        float(motions.chances @ hidden),
-        bendings(motions, moments, windows, variance, noise),
-    )
-    return WindowChoice(windows, mean, noise, variance, likely(hidden, motions.chances), stiffer)
+    mean, cases = float(motions.chances @ hidden), likely(hidden, motions.chances)
+    stiffer = bendings(motions, moments, windows, variance, noise)
+    return WindowChoice(windows, mean, noise, variance, cases, stiffer)
 
 
 def bendings(
