@@ -55,6 +55,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,10 +209,10 @@ def completed(
         number = max(number, int(shells[t].max()) + 1)
     sums, errors = np.zeros((2, number, 1))  # levels share their noise, at worst all of it
     for k, level in enumerate(levels):
-        times = np.flatnonzero(best == k)
-        for s in range(number if len(times) else 0):
-            some = np.stack([shells[t].ravel() == s for t in times]).astype(np.float64)
-            taken = level.average.matrix[times].T @ some  # how often each count is in the sum
+        own = list(compress(shells, best == k))
+        for s in range(number if own else 0):
+            some = (np.stack(own) == s).reshape(len(own), -1).astype(np.float64)
+            taken = level.average.matrix[best == k].T @ some  # how often each count is in the sum
             sums[s] += np.vdot(taken, level.counts)
             errors[s] += math.sqrt(noise_variance * float((taken**2 @ level.cells.ravel()).sum()))
     # how likely each share is beside none; how far people reach is the same for all shells

@@ -108,8 +108,8 @@ class Record:
     growth: Growth | None = None
     columns: tuple[Column, ...] = ()
     recipe: Recipe | None = None
-    counted: Floats = field(default_factory=lambda: NOT_COUNTED)
-    past_people: Floats = field(default_factory=lambda: NOT_COUNTED)
+    counted: Floats = field(default_factory=NOT_COUNTED.view)
+    past_people: Floats = field(default_factory=NOT_COUNTED.view)
 
     def __post_init__(self) -> None:
         if not self.columns:
