@@ -1,6 +1,6 @@
 """Regret: the error of what a fit decides by itself over that of the best option set by hand.
 
-    python benchmarks/regret.py [--quick] [--decision windows cells measure] [--seeds 0 300]
+    python benchmarks/regret.py [--quick] [--decision windows cells measure ...] [--seeds 0 300]
                                 [--features 1 2 3] [--runs 2] [--seconds 600] [--out FILE.csv]
 
 Random populations are drawn from a grammar: a shape (groups, ring, bar, cross, moons, thin curve,
@@ -16,6 +16,12 @@ The table has the geometric mean of auto over best, the share above 1.5, and the
 odd seeds below 300 and of the unseen ones. "Best" is the least of several noisy means, so that a
 perfect decision would have more than 1. Hence the last column: the geometric mean of auto over the
 option that is best in the other runs of the same population, as somebody would set who knew it.
+
+`merged` and `halves` are no decisions but other ways to windows, each with the windows that turn
+out best, which nobody knows: `merged` counts people in FINE windows and then merges these, so that
+k windows have the noise of epsilon sqrt(k / FINE); `halves` pays one half of epsilon for few
+windows and the other for many, and reads the better one. What they lose at least is their error
+over that of the best windows set by hand. `stiffness` is how stiff curves through windows are.
 
 The file keeps every error. What is set by hand is fitted once; only "auto" is fitted again. A new
 decision is an entry of DECISIONS.
@@ -42,6 +48,7 @@ from populations import represented, squared_w2
 EPSILON, DELTA = 1.0, 1e-5
 RELEASED, TIMES = 1000, 8  # people who are compared at each of so many times
 FRESH, CROWDS = 16_000, 4  # people of the population, and crowds of other real ones
+FINE = 32  # windows that may be merged
 ADDED = 1e-4  # to both errors: below it nobody sees a difference
 FILE = Path(__file__).parent.parent / "docs" / "results" / "regret.csv"
 FIELDS = ("seed", "decision", "option", "run", "error", "chosen")
@@ -181,13 +188,13 @@ def _shifted(
 
 
 class Decision(NamedTuple):
-    """options: by hand, of a population, as settings of a fit; none where there is no choice.
+    """options: by hand, of a population; none where there is no choice.
 
-    chosen: what a model that decided by itself took.
+    settings: of a fit, by option.  chosen: what a model that decided by itself took.
     """
 
-    setting: str
     options: Callable[[Population], Iterable[Any]]
+    settings: Callable[[Any], dict[str, Any]]
     chosen: Callable[[Any], Any]
 
 
@@ -206,11 +213,43 @@ def _measures(population: Population) -> Iterator[Any]:
     yield from ("counts", "gradients") if population.features in (2, 3, 4) else ()
 
 
+def _merged(population: Population) -> Iterator[Any]:
+    fine = min(population.listed or FINE, FINE)
+    yield from (f"{k} of {fine}" for k in sorted({2, 4, 8, 16, fine}) if k <= fine)
+
+
+def _halves(population: Population) -> Iterator[Any]:
+    yield from (k for k in (4, 16, 32) if k < (population.listed or 65))
+
+
+def _as_merged(option: str) -> dict[str, Any]:
+    windows, fine = map(int, option.split(" of "))
+    return {"windows": windows, "epsilon": EPSILON * (windows / fine) ** 0.5}
+
+
+def _stiffness(population: Population) -> Iterator[Any]:
+    yield from (4.0**-5, 4.0**-3, 4.0**-1, 4.0)
+
+
 DECISIONS = {
-    "windows": Decision("windows", _windows, lambda model: model.settings["windows"]),
-    "cells": Decision("cells", _cells, lambda model: model.settings["cells_per_side"]),
-    "measure": Decision("measure", _measures, lambda model: model.settings["measure"]),
+    "windows": Decision(
+        _windows, lambda option: {"windows": option}, lambda model: model.settings["windows"]
+    ),
+    "cells": Decision(
+        _cells, lambda option: {"cells": option}, lambda model: model.settings["cells_per_side"]
+    ),
+    "measure": Decision(
+        _measures, lambda option: {"measure": option}, lambda model: model.settings["measure"]
+    ),
+    "stiffness": Decision(_stiffness, lambda option: {}, lambda model: ""),
 }
+WAYS = {
+    "merged": Decision(_merged, _as_merged, lambda model: ""),
+    "halves": Decision(
+        _halves, lambda option: {"windows": option, "epsilon": EPSILON / 2}, lambda model: ""
+    ),
+}
+EVERY = DECISIONS | WAYS
 
 
 # Errors -------------------------------------------------------------------------------------------
@@ -228,6 +267,7 @@ def _truth(seed: int, moment: float) -> tuple[np.ndarray, np.ndarray, float]:
 def error_of(seed: int, decision: str, option: Any, run: int) -> tuple[float, Any]:
     """Squared W2 above that of real people, and what was chosen."""
     import privtraj as pt
+    from privtraj.measures import windows as curves
 
     warnings.simplefilter("ignore")
     population = Population.of(seed)
@@ -236,8 +276,14 @@ def error_of(seed: int, decision: str, option: Any, run: int) -> tuple[float, An
     snapshots = pt.Snapshots.from_arrays(
         when, points, bounds=[(0, 1)] * d, bins=population.times, time_range=(0, 1)
     )
-    settings: Any = {} if option == "auto" else {DECISIONS[decision].setting: option}
-    model = pt.TrajectorySynthesizer(EPSILON, DELTA, seed=run, **settings).fit(snapshots)
+    settings: Any = {"epsilon": EPSILON, "delta": DELTA, "seed": run}
+    choices = curves.BENDINGS
+    if option != "auto":
+        settings |= EVERY[decision].settings(option)
+        if decision == "stiffness":  # which is no choice of a user
+            curves.BENDINGS = np.array([option])
+    model = pt.TrajectorySynthesizer(**settings).fit(snapshots)
+    curves.BENDINGS = choices
     scored = (np.arange(TIMES) + 0.5) / TIMES
     if population.listed:
         scored = population.times[(scored * population.listed).astype(int)]
@@ -246,7 +292,7 @@ def error_of(seed: int, decision: str, option: Any, run: int) -> tuple[float, An
     for released, moment in zip(people.swapaxes(0, 1), scored.tolist(), strict=True):
         points, weights, real = _truth(seed, moment)
         above.append(squared_w2(released, points, weights) - real)
-    return float(np.mean(above)), DECISIONS[decision].chosen(model)
+    return float(np.mean(above)), EVERY[decision].chosen(model)
 
 
 def _rows(jobs: list[tuple[int, str, Any, int]]) -> list[dict[str, Any]]:
@@ -265,8 +311,9 @@ def jobs_of(
     for run in range(runs):
         for population in map(Population.of, seeds):
             for decision in decisions if population.features in features else ():
-                options = list(DECISIONS[decision].options(population))
-                for option in [*options, "auto"] if options else ():
+                options = list(EVERY[decision].options(population))
+                own = ["auto"] if options and decision in DECISIONS else []
+                for option in [*options, *own]:
                     yield population.seed, decision, option, run
 
 
@@ -319,6 +366,12 @@ def regrets(rows: dict[tuple[str, ...], dict[str, str]]) -> dict[tuple[str, int]
 
     made = {}
     for key, of in errors.items():
+        if key[0] in WAYS:  # beside windows by hand
+            beside = errors.get(("windows", key[1]), {})
+            by_hand = [mean(each) for option, each in beside.items() if option != "auto"]
+            if by_hand:
+                made[key] = [min(map(mean, of.values())) / min(by_hand), np.nan]
+            continue
         auto = of.pop("auto", None)
         if auto is None or not of:
             continue
@@ -337,7 +390,7 @@ def table(rows: dict[tuple[str, ...], dict[str, str]]) -> str:
     lines = ["| decision | numbers | seeds | populations | geometric mean | above 1.5 | worst |"]
     lines[0] += " over the best of other runs |"
     lines.append("|---|---|---|---|---|---|---|---|")
-    for decision in DECISIONS:
+    for decision in EVERY:
         for d in FEATURES:
             for part, name in enumerate(("even", "odd", "**unseen**")):
                 some = []
@@ -361,7 +414,7 @@ def table(rows: dict[tuple[str, ...], dict[str, str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="six populations, one run")
-    parser.add_argument("--decision", nargs="+", choices=DECISIONS, default=list(DECISIONS))
+    parser.add_argument("--decision", nargs="+", choices=EVERY, default=list(DECISIONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=(300, 600), help="FROM TO [STEP]")
     parser.add_argument("--features", nargs="+", type=int, default=list(FEATURES))
     parser.add_argument("--runs", type=int, default=2)
