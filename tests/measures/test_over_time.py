@@ -99,6 +99,18 @@ def test_any_measure_and_any_gaps_give_finite_distributions(drawn, people, time_
     assert_sound(measure, pooled_over_time(measure, gaps, people, time_coupling))
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_no_product_of_scalings_vanishes(seed):
+    """Shares and gaps that differ by twelve digits, in few cells, on either side of the box."""
+    rng = np.random.default_rng(seed)
+    times, held = rng.integers(3, 6), rng.integers(2, 9)
+    centres = rng.choice([0.0, 0.5, 1.0, 0.3], (times, held, 2))
+    weights = rng.choice([1e-12, 1e-6, 1.0], (times, held))
+    measure = measure_of(centres, weights / weights.sum(axis=1, keepdims=True))
+    gaps = rng.choice([1e-9, 1e-3, 1.0, 1e3], times - 1)
+    assert_sound(measure, pooled_over_time(measure, gaps, 10 ** rng.uniform(0, 7), 3.0))
+
+
 @pytest.mark.parametrize("gaps", [[1e-9, 1, 1, 1], [1, 1e-3, 40, 1e-6], [1e-9] * 4, [1e9] * 4])
 def test_unequal_gaps_and_tiny_ones_are_no_trouble(gaps):
     measure = two_groups(np.array([0.3, 0.35, 0.25, 0.6, 0.55]), 0.4)

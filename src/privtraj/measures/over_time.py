@@ -87,7 +87,7 @@ ACTION = 1e-4
 """Of the squared first differences: settles what windows cannot tell."""
 
 _AMPLITUDES = np.append(0.0, np.geomspace(1e-2, 1e6, 25))  # of the slowest mode, in its noise
-_TINY, _FAR = 1e-300, 1e-200  # least scaling, least kernel: never 0
+_TINY, _FAR = 1e-150, 1e-200  # least scaling or message, least kernel: no product of two is 0
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def pooled_over_time(
         masses = _scaled(noisy, kernels, 1 / (1 + price * blur), scaling, sweeps)
         # a scaling is exp(potential / eta), and the next eta is a quarter
         for t, u in enumerate(scaling):
-            scaling[t] = np.maximum(u, 1e-75) ** 4
+            scaling[t] = np.maximum(u, _TINY**0.25) ** 4
     weights = measure.weights.copy()
     for row, before, after, block in zip(weights, noisy, masses, block_of_cell, strict=True):
         row[row > 0] *= (after / before)[block]
@@ -218,14 +218,14 @@ def _scaled(
     for sweep in range(sweeps):
         before = np.concatenate(marginals)
         for t in range(last, 0, -1):
-            back[t - 1] = _from_one(kernels[t - 1] @ (scaling[t] * back[t]))
+            back[t - 1] = _from_one(kernels[t - 1] @ _from_one(scaling[t] * back[t]))
         ahead = np.ones_like(noisy[0])
         for t in range(last + 1):
             rest = _from_one(ahead * back[t])
             scaling[t] = _from_one((noisy[t] / rest) ** power)
             marginals[t] = scaling[t] * rest / (scaling[t] @ rest)
             if t < last:
-                ahead = _from_one((scaling[t] * ahead) @ kernels[t])
+                ahead = _from_one(_from_one(scaling[t] * ahead) @ kernels[t])
         if sweep % 4 == 3 and np.abs(np.concatenate(marginals) - before).max() < CONVERGED:
             break
     return marginals
