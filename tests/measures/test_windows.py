@@ -183,7 +183,7 @@ def test_what_slabs_hide_falls_with_their_number_and_grows_with_frequency():
     ])  # fmt: skip
     assert (np.diff(hidden[:, :3], axis=0) < 0).all()
     assert (np.diff(hidden[2]) > 0).all()
-    assert choice.unseen(wave(9, t), t, np.arange(96), 1.0) == 0
+    assert choice.unseen(wave(9, t), t, np.arange(96), 1.0) < 1e-6
 
 
 @pytest.mark.parametrize(("moments", "slabs"), [(10, 3), (7, 7), (100, 9), (5, 2)])
@@ -279,6 +279,23 @@ def test_curves_are_stiff_where_motion_is_slow_and_supple_where_it_is_fast():
 
     assert first(fast, 1e-3) < first(fast, 0.1) <= first(slow, 0.1)
     assert first(0 * slow, 1e-3) == choice.BENDINGS[-1]
+
+
+def test_listed_times_that_are_windows_have_curves_only_where_these_share_more_than_they_hide():
+    t = np.linspace(0, 1, 12)
+    slow, fast = 0.01 * wave(1, t), 0.01 * wave(9, t)
+
+    def with_curves(motion, noise):
+        motions = choice.Motions(np.ones(1), motion[None])
+        rows = choice.bendings(motions, t, np.arange(12), 1.0, noise)
+        made = Resolution(t, True, np.arange(12), choice.WindowChoice(*[0.0] * 5, rows))
+        assert made.need_curves == (len(rows) > 0)
+        return made.need_curves
+
+    assert with_curves(slow, 1e-2)
+    assert with_curves(slow, 1e-4)
+    assert not with_curves(fast, 1e-4)
+    assert not Resolution(t, True, np.arange(12)).need_curves  # set by hand
 
 
 def test_what_noise_explains_is_what_curves_leave_of_it():

@@ -301,7 +301,7 @@ def through_windows(
 
     Particle i of all knots is one of them.  reference: along which people move from window to
     window, in the unit cube.  still: (d,) coordinates that never change. Where every listed time is
-    a window of its own, its marginal is what it is: no knots. Where people come and go by place,
+    a window and none is better with curves, its marginal is what it is: no knots. Where people come and go by place,
     curves through all windows would carry to one place what another has lost: `reborn`.
     """
     if not windows.need_curves:

@@ -12,7 +12,9 @@ The squared W2 to expect is
 V the variance of the people and Q the second moment of their motion. The windows are those with
 the least expected W2: the mean of sqrt(E) over what the motion may be, given a private look. Then
 the bending of the curves has the least expected W2 as well: with S (M, K), which makes curves of
-the means of windows, they share |S|^2 / M of the noise, and hide more the stiffer they are.
+the means of windows, they share |S|^2 / M of the noise, and hide more the stiffer they are. Where
+every listed time is a window, nothing is hidden without curves: these join the windows only where
+the noise that they share is worth more than what they hide.
 
 The look.  Counts (F, g^d) of coarse cells over F bins of time show how means of functions phi of
 the features, products of cosines, change with time. For small motion squared W2 is the largest
@@ -116,7 +118,7 @@ class Resolution(Slabs):
     next.  unit_moments: (M,) in shares of the range.  centres: (K,) mean moment of each window, in
     shares of the range.  middles: (K,) the same in data units.  lengths: (K,) how much time a
     window covers, in data units; or how many of the listed times.  need_curves: whether people of a
-    window are of several times; else every listed time is a window.
+    window are of several times, or windows of one listed time each are better with curves.
     """
 
     edges: Floats = field(init=False)
@@ -145,7 +147,9 @@ class Resolution(Slabs):
             "centres": centres,
             "middles": start + centres * (end - start),
             "lengths": held.astype(np.float64) if self.listed else covered,
-            "need_curves": not self.listed or len(held) < len(moments),
+            "need_curves": not self.listed
+            or len(held) < len(moments)
+            or (self.choice is not None and len(self.choice.stiffer) > 0),
         }
         for name, value in follows.items():
             object.__setattr__(self, name, value)
@@ -223,7 +227,7 @@ class WindowChoice(NamedTuple):
 
     variance: of all people, in squared boxes.  hidden: that of motion at the quantiles `LIKELY`.
     stiffer: (B, 2) bending of curves, the best one first, and how much of the noise of windows
-    these leave in them.
+    these leave in them; none where windows are better without curves.
     """
 
     of_moment: Ints
@@ -368,7 +372,9 @@ def choose_windows(
     best, least = None, np.inf
     for wanted in np.unique(np.minimum(numbers, most)).astype(int).tolist():
         windows = windows_of(clock, wanted)
-        hidden = unseen(motions.squares, moments, windows, variance)
+        hidden = np.zeros(len(motions.chances))
+        if windows[-1] + 1 < len(moments):
+            hidden = unseen(motions.squares, moments, windows, variance)
         noise = (windows[-1] + 1) * per_window
         loss = float(motions.chances @ np.sqrt(hidden + noise))
         if loss < least:
@@ -385,6 +391,8 @@ def bendings(
 ) -> Floats:
     """(B, 2) bendings of curves from the one with the least expected W2 on, each with the squared
     distance from the windows that noise explains: that of  m - S m  for means m that are noise.
+    None, (0, 2), where every moment is a window and all curves are expected to hide more than they
+    share of the noise.
 
     noise: of the windows, before curves share it.
     """
@@ -396,7 +404,9 @@ def bendings(
         hidden = unseen(motions.squares, moments, window_of_moment, variance, bending)
         rows.append((bending, left))
         losses.append(float(motions.chances @ np.sqrt(hidden + shared)))
-    return np.array(rows[int(np.argmin(losses)) :])
+    if len(means) == len(moments) and min(losses) >= noise**0.5:
+        rows = []
+    return np.array(rows[int(np.argmin(losses)) :]).reshape(-1, 2)
 
 
 def likely(hidden: Floats, chances: Floats) -> Floats:
@@ -449,8 +459,6 @@ def unseen(
     than the variance v of the people, of h = tr(R Q R') / M, the mean square of what the curves
     through the means of windows do not show."""
     count = len(moments)
-    if window_of_moment[-1] + 1 == count:
-        return np.zeros(motion.shape[:-2])
     curves = curves_of_means(moments, window_of_moment, bending)
     rest = np.eye(count) - curves @ window_means(window_of_moment)  # R
     hidden: Floats = np.maximum(np.tensordot(motion, rest.T @ rest, 2) / count, 0.0)
