@@ -301,8 +301,9 @@ def through_windows(
 
     Particle i of all knots is one of them.  reference: along which people move from window to
     window, in the unit cube.  still: (d,) coordinates that never change. Where every listed time is
-    a window and none is better with curves, its marginal is what it is: no knots. Where people come and go by place,
-    curves through all windows would carry to one place what another has lost: `reborn`.
+    a window and better without curves, its marginal is what it is: no knots. Where people come and
+    go by place, curves through all windows would carry to one place what another has lost:
+    `reborn`.
     """
     if not windows.need_curves:
         return marginals, None
