@@ -513,6 +513,22 @@ def test_a_look_is_coarse_in_time(moments, bins):
     assert len(found.of_moment) == moments
 
 
+@pytest.mark.parametrize(("features", "joined"), [(3, True), (4, False)])
+def test_noise_that_two_cells_a_side_cannot_tell_is_no_reason_for_curves(features, joined):
+    """People of five listed times go from one corner of the box to the other."""
+    side = choice.LOOK_SIDES.get(features, 2)
+    counts = np.zeros((5, *(side,) * features), np.int64)
+    for k in range(5):
+        counts[(k, *(k * (side - 1) // 4,) * features)] = 300
+    guard = SimpleNamespace(n_features=features, ledger=SimpleNamespace(epsilon=0.5))
+    guard.in_slabs = lambda windows: guard
+    guard.ask = lambda release: counts.reshape(5, -1)
+    event = LaplaceCounts(0.1, choice.MOTION)
+    found = choice.look_at_motion(guard, event, np.arange(5.0), True, features, 5)
+    assert found.of_moment[-1] == 4
+    assert (len(found.stiffer) > 0) == joined
+
+
 @pytest.mark.parametrize("times", [20, 32, 33, 40, 50])
 def test_bins_of_unequal_length_are_no_motion_to_and_fro(times):
     """People who drift evenly are read in few windows, however many listed times there are."""

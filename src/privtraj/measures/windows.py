@@ -275,7 +275,12 @@ def look_at_motion(
         seen = seen._replace(values=seen.values * times.mean() / times)
     noise = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) * seen.variance
     per_window = noise / (seen.people * guard.ledger.epsilon)
-    return choose_windows(possible_motions(seen, unit, bins), unit, seen.variance, per_window, most)
+    motions = possible_motions(seen, unit, bins)
+    choice = choose_windows(motions, unit, seen.variance, per_window, most)
+    if guard.n_features not in LOOK_SIDES and choice.of_moment[-1] + 1 == len(moments):
+        # two cells a side tell V, and with it noise, to a factor of ten: no reason for curves
+        choice = choice._replace(stiffer=choice.stiffer[:0])
+    return choice
 
 
 def look(guard: Guard, event: LaplaceCounts) -> Look:
