@@ -92,6 +92,8 @@ FREE = 2**24
 RATIO = 16
 MOST_MEMBERS = 64
 LARGE, BEGIN = 2**20, 2**16
+LEVEL = 4
+"""Of deflate: noisy counts take a third of the time that 6 takes, and a seventh more room."""
 
 _END = struct.Struct("<4s4H2LH")  # the end of the central directory, without a comment
 _MOST_PER_MEMBER = 256  # bytes of its line in the directory
@@ -106,7 +108,7 @@ def write_zip(path: Path, members: Mapping[str, bytes]) -> None:
         for name, data in members.items():
             long = len(data) > LARGE and len(zlib.compress(data[:BEGIN], 1)) > BEGIN // 4
             method = zipfile.ZIP_DEFLATED if small and not long else zipfile.ZIP_STORED
-            file.writestr(zipfile.ZipInfo(name), data, method)
+            file.writestr(zipfile.ZipInfo(name), data, method, LEVEL)
 
 
 def read_zip(path: Path) -> dict[str, bytes]:

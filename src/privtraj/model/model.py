@@ -211,7 +211,7 @@ class TrajectoryModel(Record):
         """Of everything in the model, its certificate too, but for the places of this hash and of
         a signature there."""
         unsealed = replace(self.certificate, model_sha256=None, signature=None)
-        header, _ = packed(replace(self, certificate=unsealed))
+        header, _ = packed(self, unsealed)
         text = json.dumps(header, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -539,20 +539,23 @@ def _ways(guarantee: Guarantee, adjacency: Adjacency) -> tuple[Tally, ...]:
                 ways = _worst(one.beside(other) for one in ways for other in here)
             return ways
         case Parallel(branches, most, days, spans):
-            uses: list[_Uses] = []
-            for branch in branches:  # who is in it once more, or once less; or both, replaced
+            known: dict[Guarantee, _Uses] = {}
+            for branch in dict.fromkeys(branches):  # batches alike, of which there may be hundreds
+                # who is in it once more, or once less; or both, replaced
                 once = tuple(replace(x, adjacency=adjacency) for x in _ways(branch, "add-remove"))
-                one: _Uses = (((1, 0), once),)
+                known[branch] = (((1, 0), once),)
                 if adjacency == "replace-one":
-                    one = (((1, 1), _ways(branch, adjacency)), *one, ((0, 1), once))
-                uses.append(one)
+                    both = (((1, 1), _ways(branch, adjacency)),)
+                    known[branch] = (*both, *known[branch], ((0, 1), once))
+            unlike = sorted(set(known.values()), key=repr)
+            number = {uses: k for k, uses in enumerate(unlike)}
+            numbers = [number[known[branch]] for branch in branches]
             sets = together(spans, days) if spans else [range(len(branches))]
-            each = dict.fromkeys(
-                tuple(sorted(map(uses.__getitem__, some), key=repr)) for some in sets
-            )
+            each = dict.fromkeys(tuple(sorted(numbers[k] for k in some)) for some in sets)
             most = len(branches) if most is None else most
             steps = MOST_STEPS // max(len(each), 1)
-            return _worst(way for some in each for way in _chosen(some, most, adjacency, steps))
+            of_each = ([unlike[k] for k in some] for some in each)
+            return _worst(way for some in of_each for way in _chosen(some, most, adjacency, steps))
         case event:
             return (Tally(adjacency).add(*event),)
 

@@ -711,7 +711,7 @@ def _listed(book: _Book) -> list[dict[str, Any]]:
     """Reservations as plain JSON values."""
     entries = []
     for entry in book.entries:
-        own, note = asdict(entry), book.fitted.get(entry.id)
+        own, note = dict(vars(entry)), book.fitted.get(entry.id)  # its fields are plain values
         del own["cap_epsilon"], own["cap_delta"], own["most"], own["days"], own["span"]
         own["state"] = FITTED if note else CHARGED if entry.fingerprint is None else RESERVED
         own["spent_epsilon"] = note.spent_epsilon if note else None

@@ -259,10 +259,12 @@ class People:
     ) -> tuple[int, set[bytes]]:
         """Note who may be in, once it is decided what becomes of those who return: how many they
         are, and whose records are left out."""
-        rows = db.execute("SELECT number, first, last FROM batch ORDER BY number").fetchall()
-        windows = together([span for _, *span in rows], days or math.inf)
-        sets = [{rows[k][0] for k in window} for window in windows]
-        near = [[*numbers - {own}] for numbers in sets if own in numbers]
+        near: list[list[int]] = []  # other batches of windows that have this one
+        if self.returning == "pay":
+            rows = db.execute("SELECT number, first, last FROM batch ORDER BY number").fetchall()
+            windows = together([span for _, *span in rows], days or math.inf)
+            sets = [{rows[k][0] for k in window} for window in windows]
+            near = [[*numbers - {own}] for numbers in sets if own in numbers]
         later = db.execute("SELECT hash FROM withdrawn WHERE since < ?", [own])
         withdrawn, new = runs.hashes_of(found for (found,) in later), runs.begin(db)
         total = returned = stay = most = 0
