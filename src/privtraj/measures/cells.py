@@ -77,7 +77,8 @@ FALSE_ISLANDS = 0.01  # expected in a fit: groups of cells that are noise alone.
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
 ROUNDS = 10  # of explaining masses. On the same cases squared W2 is 17 % lower at 8 than where
 # masses agree up to noise; 30 gain no more and leave twice the gaps where people are few
-PARTS = 4  # of a cell, a side, in which the density is computed; fewer where there is no room
+PARTS = 4  # of a cell, a side, in which the density is computed; fewer where there is no room, or,
+# without a domain, where s is wider: as many in s are enough
 FARTHEST = 3.0  # widths to which normals reach on the grid
 LEAST_PART = 1e-7  # of the people: a part of a cell with less has nobody
 
@@ -185,9 +186,9 @@ def completed(
     from scipy.ndimage import distance_transform_edt
 
     tails = []  # of a person in the middle, over cells of each level, as a Fourier transform
-    for level in levels:
+    for level in levels:  # of 2 n numbers, one more than it takes, which is faster
         n, d = len(level.cells), level.cells.ndim
-        squares = np.square(np.indices((2 * n - 1,) * d) - n + 1.0).sum(axis=0)
+        squares = np.square(np.indices((2 * n,) * d) - n + 1.0).sum(axis=0)
         tails.append(np.fft.rfftn(np.maximum(squares, 1.0) ** (-(d + 1) / 2)))
     missed, places, shells, number = np.full(len(people), np.nan), [], [], 0
     for t, k in enumerate(best):
@@ -196,9 +197,9 @@ def completed(
         if found > 0:
             distance = distance_transform_edt(held == 0)
             n, axes = len(cells), range(cells.ndim)
-            wide = (2 * n - 1,) * cells.ndim
+            wide = (2 * n,) * cells.ndim
             around = tails[k] * np.fft.rfftn(held / found, wide, axes)
-            around = np.fft.irfftn(around, wide, axes)[(slice(n - 1, None),) * cells.ndim]
+            around = np.fft.irfftn(around, wide, axes)[(slice(n - 1, -1),) * cells.ndim]
             place = cells * np.maximum(around, 0.0)
         if 0 < found < people[t] / 2:
             missed[t] = people[t] - found
@@ -404,7 +405,10 @@ def smoothed(measure: GridMeasure, bandwidth: Floats, inside: Inside | None = No
         shares = np.zeros((1, *shape))
         shares[(0, *(places - corner).T)] = measure.weights[t, some]
         room = math.log2(MOST_CELLS_PER_TIME / shares.size) / len(shape)
-        level = int(np.clip(room, 0, math.log2(PARTS)))  # how often cells are halved a side
+        fine = math.log2(PARTS)
+        if inside is None:  # a domain has details of its own
+            fine = math.ceil(math.log2(max(PARTS * _EVEN / width, 1.0)))
+        level = int(np.clip(room, 0, fine))  # how often cells are halved a side
         parts = 2**level
         # 1 for parts of cells where people may be, else 0; and what stays there of the noise
         free: Floats | float = 1.0

@@ -334,7 +334,7 @@ def through_windows(
             break
         curves, distance, explained = stiff, farther, left
     read = hat_functions(at, knots_of(*runs))
-    return at_knots._replace(particles=np.einsum("qk,mkd->qmd", read, curves)), knots
+    return at_knots._replace(particles=np.tensordot(read, curves, (1, 1))), knots
 
 
 def reborn(paths: Floats, clock: Floats, times: Floats, rng: np.random.Generator) -> Floats:

@@ -168,7 +168,8 @@ def pooled_over_time(
     for cells, weights in zip(measure.centres, measure.weights, strict=True):
         cells, weights = cells[weights > 0], weights[weights > 0]
         place = np.minimum((cells * per_side).astype(np.int64), per_side - 1)
-        block = np.unique(place, axis=0, return_inverse=True)[1].ravel()
+        number = np.ravel_multi_index(tuple(place.T), (per_side,) * place.shape[1])
+        block = np.unique(number, return_inverse=True)[1]
         mass: Floats = np.bincount(block, weights).astype(np.float64)
         centre = np.empty((len(mass), cells.shape[1]))
         for axis, along in enumerate(cells.T):
@@ -264,9 +265,9 @@ def smooth_curves(
     rigid = penalty(windows + 1, bending, ACTION)
     smooth = np.linalg.solve(basis.T @ basis / readings + rigid, basis.T / readings)
     first = np.linalg.solve(middle.T @ middle + rigid, middle.T)
-    control, distances = np.einsum("ek,mkd->med", first, start), []
+    control, distances = first @ start, []
     for _ in range(ROUNDS):
-        points = np.einsum("qe,med->qmd", basis, control).reshape(windows, total, d)
+        points = np.tensordot(basis, control, (1, 1)).reshape(windows, total, d)
         # margins along a random basis become those of the clouds
         axes, _ = np.linalg.qr(rng.standard_normal((windows, d, d)))
         along, wanted = points @ axes, np.sort(clouds @ axes, axis=1)
@@ -275,7 +276,7 @@ def smooth_curves(
         carried = points + (reached - along) @ np.swapaxes(axes, 1, 2)
         distances.append(np.mean(np.sum((carried - points) ** 2, axis=2)))
         at_readings = carried.reshape(windows * readings, total // readings, d)
-        control = np.einsum("eq,qmd->med", smooth, at_readings)
+        control = np.tensordot(smooth, at_readings, 1).swapaxes(0, 1)
         if still is not None:
             control[:, :, still] = control[:, :, still].mean(axis=1, keepdims=True)
     return np.clip(control, 0.0, 1.0), float(np.mean(distances[ROUNDS // 2 :]))
