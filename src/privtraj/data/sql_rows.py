@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any
 
 import ibis
@@ -221,17 +221,22 @@ def _checked(values: RemoteTable, public: PublicInputs) -> tuple[RangeCounts, re
     columns = {"t": None} | {f"y{k}": column for k, column in enumerate(public.asked)}
     names = dict(zip(columns, [public.time_name, *(one.name for one in public.asked)], strict=True))
     tests: dict[tuple[str, str], Any] = {}
+    fine: list[Any] = []  # null for what is missing, and false for NaN
     for at, column in columns.items():
         tests["missing", at] = _missing(table[at])
         if isinstance(column, Category):
             tests["undeclared", at] = table[at] == _double(UNDECLARED)
+            fine.append(~tests["undeclared", at])
             continue
         low, high = times.range if column is None else (column.low, column.high)
-        tests["below", at] = ~_later(table[at], np.nextafter(low, -np.inf))
-        tests["above", at] = _later(table[at], high) & ~tests["missing", at]
+        from_low, beyond = _later(table[at], np.nextafter(low, -np.inf)), _later(table[at], high)
+        tests["below", at] = ~from_low
+        tests["above", at] = beyond & ~tests["missing", at]
         tests["infinite", at] = _infinite(table[at])
+        fine += [from_low, ~beyond]
         if isinstance(column, Integer):
             tests["broken", at] = _broken(table[at])
+            fine.append(~tests["broken", at])
     some = {"infinite": [at for fault, at in tests if fault == "infinite"]}
     some["missing"] = _required(public)
     for fault, places in some.items():
@@ -241,8 +246,10 @@ def _checked(values: RemoteTable, public: PublicInputs) -> tuple[RangeCounts, re
         asked = {f"n{k}": table.count(where=test) for k, test in enumerate(tests)}
         return [*_one(values.with_table(table.aggregate(**asked))).values()]
 
-    total, odd = counted([ibis.literal(True), reduce(or_, tests.values())])
-    n = dict(zip(tests, counted([*tests.values()]) if odd else [0] * len(tests), strict=True))
+    total, good = counted([ibis.literal(True), reduce(and_, fine)])
+    n = dict.fromkeys(tests, 0)
+    if good < total:
+        n = dict(zip(tests, counted([*tests.values()]), strict=True))
 
     def having(fault: str, at: str = "") -> records.FaultCount:
         where = [at] if at else [place for place in some[fault] if n[fault, place]]
