@@ -287,7 +287,8 @@ def test_listed_times_that_are_windows_have_curves_only_where_these_share_more_t
 
     def with_curves(motion, noise):
         motions = choice.Motions(np.ones(1), motion[None])
-        rows = choice.bendings(motions, t, np.arange(12), 1.0, noise)
+        assert len(choice.bendings(motions, t, np.arange(12), 1.0, noise)) > 0  # at any time
+        rows = choice.bendings(motions, t, np.arange(12), 1.0, noise, listed=True)
         made = Resolution(t, True, np.arange(12), choice.WindowChoice(*[0.0] * 5, rows))
         assert made.need_curves == (len(rows) > 0)
         return made.need_curves

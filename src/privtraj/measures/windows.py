@@ -276,8 +276,9 @@ def look_at_motion(
     noise = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) * seen.variance
     per_window = noise / (seen.people * guard.ledger.epsilon)
     motions = possible_motions(seen, unit, bins)
-    choice = choose_windows(motions, unit, seen.variance, per_window, most)
-    if guard.n_features not in LOOK_SIDES and choice.of_moment[-1] + 1 == len(moments):
+    choice = choose_windows(motions, unit, seen.variance, per_window, most, listed)
+    each = listed and choice.of_moment[-1] + 1 == len(moments)
+    if each and guard.n_features not in LOOK_SIDES:
         # two cells a side tell V, and with it noise, to a factor of ten: no reason for curves
         choice = choice._replace(stiffer=choice.stiffer[:0])
     return choice
@@ -366,7 +367,12 @@ def possible_motions(look: Look, moments: Floats, bin_of_moment: Ints) -> Motion
 
 
 def choose_windows(
-    motions: Motions, moments: Floats, variance: float, per_window: float, most: int
+    motions: Motions,
+    moments: Floats,
+    variance: float,
+    per_window: float,
+    most: int,
+    listed: bool = False,
 ) -> WindowChoice:
     """The windows with the least expected W2: all numbers up to 6, then in steps of a quarter.
 
@@ -387,19 +393,24 @@ def choose_windows(
     assert best is not None
     windows, noise, hidden = best
     mean, cases = float(motions.chances @ hidden), likely(hidden, motions.chances)
-    stiffer = bendings(motions, moments, windows, variance, noise)
+    stiffer = bendings(motions, moments, windows, variance, noise, listed)
     return WindowChoice(windows, mean, noise, variance, cases, stiffer)
 
 
 def bendings(
-    motions: Motions, moments: Floats, window_of_moment: Ints, variance: float, noise: float
+    motions: Motions,
+    moments: Floats,
+    window_of_moment: Ints,
+    variance: float,
+    noise: float,
+    listed: bool = False,
 ) -> Floats:
     """(B, 2) bendings of curves from the one with the least expected W2 on, each with the squared
     distance from the windows that noise explains: that of  m - S m  for means m that are noise.
-    None, (0, 2), where every moment is a window and all curves are expected to hide more than they
-    share of the noise.
+    None, (0, 2), where every listed time is a window and all curves are expected to hide more than
+    they share of the noise.
 
-    noise: of the windows, before curves share it.
+    noise: of the windows, before curves share it.  listed: people are at the moments alone.
     """
     rows, losses, means = [], [], window_means(window_of_moment)
     for bending in BENDINGS.tolist():
@@ -409,7 +420,7 @@ def bendings(
         hidden = unseen(motions.squares, moments, window_of_moment, variance, bending)
         rows.append((bending, left))
         losses.append(float(motions.chances @ np.sqrt(hidden + shared)))
-    if len(means) == len(moments) and min(losses) >= noise**0.5:
+    if listed and len(means) == len(moments) and min(losses) >= noise**0.5:
         rows = []
     return np.array(rows[int(np.argmin(losses)) :]).reshape(-1, 2)
 

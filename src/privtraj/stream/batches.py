@@ -257,7 +257,7 @@ def _read(
     cost = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * seen.variance
     cost *= len(rows) / (people.sum() * epsilon)
     motions = possible_motions(seen, at, of_moment)
-    stiffer = bendings(motions, at, of_moment, seen.variance, cost)
+    stiffer = bendings(motions, at, of_moment, seen.variance, cost, listed)
     choice = WindowChoice(of_moment, 0.0, cost, seen.variance, np.zeros(5), stiffer)
     windows = Resolution(moments, listed, of_moment, choice)
     cloud = Counts().clouds(counts, side, epsilon, people, windows, task, first)
