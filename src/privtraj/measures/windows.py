@@ -383,9 +383,7 @@ def choose_windows(
     best, least = None, np.inf
     for wanted in np.unique(np.minimum(numbers, most)).astype(int).tolist():
         windows = windows_of(clock, wanted)
-        hidden = np.zeros(len(motions.chances))
-        if windows[-1] + 1 < len(moments):
-            hidden = unseen(motions.squares, moments, windows, variance)
+        hidden = unseen(motions.squares, moments, windows, variance)
         noise = (windows[-1] + 1) * per_window
         loss = float(motions.chances @ np.sqrt(hidden + noise))
         if loss < least:
@@ -417,7 +415,7 @@ def bendings(
         curves = curves_of_means(moments, window_of_moment, bending)
         left = noise * float(np.square(np.eye(len(means)) - means @ curves).sum()) / len(means)
         shared = noise * float(np.square(curves).sum()) / len(moments)
-        hidden = unseen(motions.squares, moments, window_of_moment, variance, bending)
+        hidden = unseen(motions.squares, moments, window_of_moment, variance, curves)
         rows.append((bending, left))
         losses.append(float(motions.chances @ np.sqrt(hidden + shared)))
     if listed and len(means) == len(moments) and min(losses) >= noise**0.5:
@@ -469,13 +467,19 @@ def unseen(
     moments: Floats,
     window_of_moment: Ints,
     variance: float,
-    bending: float = HIDDEN_BENDING,
+    curves: Floats | None = None,
 ) -> Floats:
     """Squared W2 (...) that windows hide of motions Q (..., M, M): v h / (v + h), which is no more
     than the variance v of the people, of h = tr(R Q R') / M, the mean square of what the curves
-    through the means of windows do not show."""
+    through the means of windows do not show.
+
+    curves: S (M, K); None for supple ones, or for none where every window is a moment.
+    """
     count = len(moments)
-    curves = curves_of_means(moments, window_of_moment, bending)
+    if curves is None:
+        if window_of_moment[-1] + 1 == count:
+            return np.zeros(motion.shape[:-2])
+        curves = curves_of_means(moments, window_of_moment, HIDDEN_BENDING)
     rest = np.eye(count) - curves @ window_means(window_of_moment)  # R
     hidden: Floats = np.maximum(np.tensordot(motion, rest.T @ rest, 2) / count, 0.0)
     return variance * hidden / (variance + hidden)
