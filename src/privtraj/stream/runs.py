@@ -66,10 +66,12 @@ def coming(db: sqlite3.Connection) -> Iterator[tuple[int, Hashes]]:
     for part in range(PARTS):
         rows = db.execute("SELECT hashes FROM coming WHERE place BETWEEN ? AND ?", _span(part))
         people = hashes_of(chain.from_iterable(rows))
-        heads = np.sort(_cut(people)[0])
-        if (heads[1:] == heads[:-1]).any():  # else nobody is there twice
+        heads = _cut(people)[0]
+        order = np.argsort(heads)
+        if (np.diff(heads[order]) == 0).any():  # else nobody is there twice
             people = np.unique(people)
-        yield part, people[np.argsort(_cut(people)[0])]
+            order = np.argsort(_cut(people)[0])
+        yield part, people[order]
 
 
 def known(db: sqlite3.Connection, part: int, people: Hashes) -> tuple[Ints, Ints]:
