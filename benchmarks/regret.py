@@ -40,6 +40,7 @@ from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -281,9 +282,9 @@ def error_of(seed: int, decision: str, option: Any, run: int) -> tuple[float, An
     if option != "auto":
         settings |= EVERY[decision].settings(option)
         if decision == "stiffness":  # which is no choice of a user
-            curves.BENDINGS = np.array([option])
-    model = pt.TrajectorySynthesizer(**settings).fit(snapshots)
-    curves.BENDINGS = choices
+            choices = np.array([option])
+    with patch.object(curves, "BENDINGS", choices):
+        model = pt.TrajectorySynthesizer(**settings).fit(snapshots)
     scored = (np.arange(TIMES) + 0.5) / TIMES
     if population.listed:
         scored = population.times[(scored * population.listed).astype(int)]
