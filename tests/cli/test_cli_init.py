@@ -171,6 +171,11 @@ ROLES = {
     "part of a word": (["timid:n", "aged:n", "idea:t"], (None, None, ("timid", "aged"))),
     "no columns": ([], (None, None, ())),
     "a birthday is no time": (["born:d", "visit:d", "x:n"], ("visit", None, ("x",))),
+    "lengths of time are numbers": (
+        ["stay_days:n", "admitted:d", "sleep_hours:n"],
+        ("admitted", None, ("stay_days", "sleep_hours")),
+    ),
+    "days say when": (["days:n", "stay_days:n"], ("days", None, ("stay_days",))),
     "whole numbers": (["id:i", "day:i", "kids:i", "x:n"], ("day", "id", ("x",))),
 }
 

@@ -146,9 +146,10 @@ def _form(name: str, kind: str) -> dict[str, Any]:
 # Guessing by name -----------------------------------------------------------------------------
 
 _TIME_NAMES = {
-    "time", "date", "datetime", "timestamp", "day", "days", "hour", "hours", "week", "month",
-    "months", "year", "years", "age", "when", "pseudotime", "timepoint",
+    "time", "date", "datetime", "timestamp", "day", "hour", "week", "month", "year", "age", "when",
+    "since", "pseudotime", "timepoint",
 }  # fmt: skip
+_UNIT_NAMES = {"days", "hours", "months", "years"}  # "stay_days" is a length, "days" says when
 _PERSON_NAMES = {
     "id", "person", "patient", "subject", "participant", "individual", "user", "userid", "donor",
     "child", "pid", "uid", "uuid", "mrn", "member", "customer", "device", "animal", "mouse",
@@ -186,7 +187,7 @@ def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
     """By name and kind: a date, or a number named like a time, says when; "id" says who."""
     dates = [n for n, kind in columns if kind == "date" and not _words(n) & _FIXED_NAMES]
     numbers = [name for name, kind in columns if kind in ("number", "integer")]
-    times = dates + [n for n in numbers if _words(n) & _TIME_NAMES or n.lower() == "t"]
+    times = dates + [n for n in numbers if _says_when(n)]
     time = times[0] if times else None
     ids = [n for n, kind in columns if kind != "date" and n != time and _words(n) & _PERSON_NAMES]
     people = [name for name in ids if not _words(name) & _RECORD_NAMES]
@@ -202,6 +203,11 @@ def guess_roles(columns: Sequence[tuple[str, str]]) -> Roles:
         if name not in features
     }
     return Roles(time, people[0] if people else None, features, others, rising)
+
+
+def _says_when(number: str) -> bool:
+    words = _words(number)
+    return bool(words & _TIME_NAMES) or words <= _UNIT_NAMES | {"t"}
 
 
 def _words(name: str) -> set[str]:
