@@ -38,13 +38,13 @@ from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 # The schedule
 SEARCH_STEPS = 2  # first steps, which find the people's place and scale; none: 1.21 (.06) times
 # the error, of 3,000 people 1.46 (.09)
-SETTLING_SHARE = 0.4  # of the steps, at the end; set by hand on stand-ins, 2026-11
+SETTLING_SHARE = 0.4  # of the steps, at the end; .57 has 1.17 (.10) times the error, .25 1.04
 ANNEALED_TO = 0.1  # of the bandwidth, at least, over the search, and over the annealing; half or
 # twice as much: the same to 5 %
 STEP_NOISE = 0.35  # of a step, in bandwidths over all coordinates: privacy noise at most, and in
 # all with Langevin noise; half or twice as much has 1.2 times the error
 # The step
-TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; set by hand on stand-ins, 2026-11
+TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; twice has 1.1 times the error
 SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
 OWN_SWEEPS = 4  # of a time with itself, which settle faster
 BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite: 20 gives the same to 1 %
