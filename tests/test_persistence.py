@@ -232,7 +232,7 @@ def test_the_release_costs_its_share_whatever_the_records(adjacency, records):
         event = persistence_event(2.0, adjacency, Person(records, True), features)
         ledger = Ledger(2.0, 0.0, adjacency)
         ledger.spend(event)
-        assert ledger.spent() == pytest.approx(2 * 0.12, rel=1e-9)
+        assert ledger.spent() == pytest.approx(2 * 0.15, rel=1e-9)
         assert event.weight % features == 0
 
 

@@ -46,7 +46,7 @@ from privtraj.privacy.pairs import KINDS, LagTable
 
 PERSISTENCE = "how people persist"
 
-SHARE = 0.12
+SHARE = 0.15
 """Of epsilon. By simulation of nine processes of one feature, 5,000 people of whom 30 % have two
 records, epsilon 1: the error of correlations, mean over lags, is .052 with .10, .044 with .15, .040
 with .20 and .033 without noise. Of more features by what is lost and won, see docs/records.md: with
