@@ -370,7 +370,7 @@ class NonPrivate(Baseline):
             centres[i, : len(cloud)] = cloud
             parts[i, : max(len(cloud), 1)] = 1 / max(len(cloud), 1)
         state, _ = run(
-            middle(times, self.particles, d, rng),
+            middle(times, self.particles, d),
             exact_moments(centres, parts),
             gradient_schedule(self.steps, TIME_COUPLING, d),
             Fixed.between(np.diff(unit_time(when, when))),

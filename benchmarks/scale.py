@@ -92,7 +92,7 @@ class Step:
         points, bins = people_of(size)
         self.chunks = sums.chunked(points, bins, size.times)
         self.there = self.chunks.held
-        self.state = langevin.middle(size.times, size.particles, size.features, rng)
+        self.state = langevin.middle(size.times, size.particles, size.features)
         mixture = self.state.mixture
         self.state = self.state._replace(
             mixture=mixture._replace(bandwidth=jnp.full(size.times, 0.1, jnp.float32))
@@ -122,7 +122,7 @@ class Step:
             (integers + drawn) * (clip * self.multiplier / noise.GAUSSIAN_STD)[:, None]
         )
         moments = likelihood.moments(released, np.float32(self.people), mixture)
-        kicks = self.rng.standard_normal((2, *mixture.particles.shape), dtype=np.float32)
+        kicks = self.rng.standard_normal(mixture.particles.shape, dtype=np.float32)
         quiet = np.zeros(len(self.people), np.float32)
         return langevin.langevin_step(self.state, moments, quiet, kicks, self.stride, self.fixed)
 

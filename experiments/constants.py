@@ -2,12 +2,15 @@
 
     python experiments/constants.py [--only PART] [--members 0 8] [--names cells.TAILS ...]
                                     [--set cells.TAILS=VALUE ...] [--trials FILE]
-                                    [--seconds 600] [--jobs N]
+                                    [--finer] [--seconds 600] [--jobs N]
                                     [--out FILE.csv] [--table FILE.csv]
 
 Constants are what the source of `privtraj.measures` assigns to a name of a module, if it is made
 of numbers; `OTHERS` says which are no statistical decision, `RULES` for which half and twice as
 much mean something else: odds of a share that would be above 1, the distance from a centre.
+Grids and tolerances are none only while more of them changes nothing: --finer makes each of them
+twice as fine (`FINER`), and names those whose errors differ by more than `FEELS` and two standard
+errors, which are choices, whatever they were taken for. --count prints how many there are of each.
 A changed module is loaded anew with everything of the package, so that whatever was made of the
 constant (imported names, default arguments, compiled functions) is made of the changed one.
 
@@ -17,6 +20,7 @@ The panel has parts, and a constant is measured in the parts that use its module
                  times
     by hand      counts of one to five numbers, with 8 windows set by hand
     gradients    random populations of two to five numbers, measured by gradients
+    few          those of three to six numbers, 50, 300 and 3,000 people at each of five times
     subspace     populations about a plane of 8 to 16 numbers, near it or not
     tables       random tables and hospitals of benchmarks/random_tables.py
     persistence  stationary people, 30 % of them with two records, and how they forget
@@ -81,7 +85,7 @@ OTHERS = {
     "over_time.FOLLOWED": WORK,
     "over_time.BLOCKS_PER_SIDE": WORK,
     "over_time.BLOCKS_PER_SIDE_BEYOND": WORK,
-    "over_time.BLURS": PRECISION,
+    "over_time.BLURS": NAMED,
     "over_time.SWEEPS": PRECISION,
     "over_time.CONVERGED": PRECISION,
     "over_time.ROUNDS": PRECISION,
@@ -89,10 +93,13 @@ OTHERS = {
     "over_time._AMPLITUDES": PRECISION,
     "over_time._TINY": PRECISION,
     "over_time._FAR": PRECISION,
+    "pairs.SIZES": PRECISION,
+    "pairs.LEAST_PART": PRECISION,
     "pairs.RAKINGS": PRECISION,
     "pairs.DESIGN_STEPS": PRECISION,
     "pairs.SHAPES": PRECISION,
     "persistence.MOST_EACH": PRECISION,
+    "persistence._LEAST_PRECISION": PRECISION,
     "persistence._GRID": PRECISION,
     "persistence._REACH": PRECISION,
     "persistence._PLACES": PRECISION,
@@ -116,6 +123,7 @@ OTHERS = {
     "subspace.LEAST_WIDTH": PRECISION,
     "tables.PEOPLE": PRECISION,
     "tables._ALWAYS": NAMED,
+    "windows.CLOSE": PRECISION,
     "windows.BENDINGS": PRECISION,
     "windows.MOMENTS": PRECISION,
     "windows.MOST_LISTED": WORK,
@@ -125,6 +133,7 @@ OTHERS = {
     "windows.FEWEST_WINDOWS": NAMED,
     "windows.LIKELY": PRECISION,
     "windows._FREQUENCIES": PRECISION,
+    "windows._HALF_WAY": NAMED,
     "windows._SPECTRA": NAMED,
     "windows._RIDGE": PRECISION,
 }
@@ -161,12 +170,49 @@ RULES: dict[str, Callable[[Any, float], Any]] = {
 }
 """Of those for which half and twice as much mean something else."""
 
+HALVED = {
+    "base.SLACK_RESERVE",
+    "cells.LEAST_PART",
+    "over_time.CONVERGED",
+    "over_time.ACTION",
+    "pairs.LEAST_PART",
+    "persistence._LEAST_PRECISION",
+    "products.LEAST_SHARE",
+    "reweighting.NEWTON_TOLERANCE",
+    "subspace.LEAST_WIDTH",
+    "windows.CLOSE",
+    "windows._RIDGE",
+}
+"""Of what is fine where it is small; of other numbers twice as many are finer."""
+FINER: dict[str, Callable[[Any], Any]] = {
+    "counts._SIDES": lambda _: tuple(range(2, 514, 2)),
+    "pairs.SIZES": lambda _: 2.0 ** np.arange(-6, 17),
+    "persistence._GRID": lambda sides: tuple(2 * side - 1 for side in sides),
+    "persistence._CORRELATIONS": lambda _: np.sin(np.linspace(-np.pi / 2, np.pi / 2, 401)),
+    "subspace.SHELL_RATIO": lambda ratio: ratio**0.5,
+    "windows._FREQUENCIES": lambda _: np.arange(1.0, 129.0),
+}
+"""Of what is neither; grids of numbers above 0 get the geometric means of neighbours as well."""
+FEELS = 0.05
+"""Change of errors above which somebody would feel it."""
+
+
+def finer(name: str, value: Any) -> Any:
+    """Twice as fine."""
+    if name in FINER:
+        return FINER[name](value)
+    if isinstance(value, np.ndarray) and (value > 0).all():
+        return np.sort(np.append(value, np.sqrt(value[1:] * value[:-1])))
+    return changed(name, value, 0.5 if name in HALVED else 2.0)
+
+
 CURVES, EVERY = ("numbers", "over_time", "windows"), ("registry", "base")
 USED = {
     "counts": ("counts", "cells", *CURVES, *EVERY),
     "loops": ("counts", "cells", "numbers", "over_time"),
     "by hand": ("counts", "cells"),
     "gradients": ("gradients", "langevin", "likelihood", "reweighting", *CURVES, *EVERY),
+    "few": ("gradients", "langevin", "likelihood", "reweighting"),
     "subspace": ("subspace",),
     "tables": ("tables", "pairs", "products"),
     "persistence": ("persistence",),
@@ -177,6 +223,7 @@ MEMBERS = {
     "loops": 24,
     "by hand": 24,
     "gradients": 24,
+    "few": 48,
     "subspace": 24,
     "tables": 32,
     "persistence": 32,
@@ -343,6 +390,10 @@ def people_of(part: str, member: int) -> People:
     if part == "by hand":
         population = population._replace(features=(1, 2, 3, 3, 4, 5)[member % 6])
         settings = {"windows": 8, "measure": "counts"}
+    if part == "few":
+        people = 5 * (50, 300, 3000)[member // 4 % 3]
+        population = population._replace(features=3 + member % 4, listed=5)
+        settings = {"measure": "gradients"}
     if part == "gradients" and population.features == 2:
         settings = {"measure": "gradients"}
     if part == "subspace":
@@ -517,12 +568,23 @@ def set_to(words: list[str]) -> dict[str, Any]:
 
 
 def jobs_of(
-    names: list[str], parts: list[str], members: tuple[int, int], trials: list[str]
+    names: list[str],
+    parts: list[str],
+    members: tuple[int, int],
+    trials: list[str],
+    twice: bool = False,
 ) -> Iterator[Job]:
-    """Unchanged ones, which compile what others use; then the first members of all parts."""
+    """Unchanged ones, which compile what others use; then the first members of all parts.
+
+    twice: grids and tolerances, twice as fine, for the choices.
+    """
     changes = [(line, "", set_to(line.split())) for line in trials]
     for name, value in constants().items():
-        if name not in OTHERS and (not names or name in names):
+        if OTHERS.get(name) != (PRECISION if twice else None) or (names and name not in names):
+            continue
+        if twice:
+            changes.append((name, "finer", {name: finer(name, value)}))
+        else:
             for factor in (0.5, 2.0):
                 changes.append((name, f"{factor:g}", {name: changed(name, value, factor)}))
     for usual in (True, False):
@@ -587,10 +649,17 @@ def main() -> None:
     parser.add_argument("--trials", type=Path, help="a file, each line NAME=VALUE ...")
     parser.add_argument("--seconds", type=float, default=1e7, help="begin no job after these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--finer", action="store_true", help="grids and tolerances, not choices")
     parser.add_argument("--list", action="store_true", help="print constants, and do nothing else")
+    parser.add_argument("--count", action="store_true", help="how many, and do nothing else")
     parser.add_argument("--out", type=Path, help="errors of every fit, as they come")
     parser.add_argument("--table", type=Path, help="what the printed table says, as CSV")
     args = parser.parse_args()
+    if args.count:
+        kinds = [OTHERS.get(name, "statistical") for name in constants()]
+        for kind in dict.fromkeys(["statistical", *kinds]):
+            print(f"{kind:24} {kinds.count(kind)}")
+        return
     if args.list:
         for name, value in constants().items():
             told = " ".join(str(value).split())[:60]
@@ -598,7 +667,7 @@ def main() -> None:
         return
     start = args.members[0] + UNSEEN * args.unseen, args.members[1] + UNSEEN * args.unseen
     trials = args.trials.read_text(encoding="utf-8").splitlines() if args.trials else []
-    jobs = list(jobs_of(args.names, args.only, start, trials))
+    jobs = list(jobs_of(args.names, args.only, start, trials, args.finer))
     rows: list[dict[str, str]] = []
     if args.out and args.out.exists():
         with args.out.open(encoding="utf-8", newline="") as lines:
@@ -642,6 +711,10 @@ def main() -> None:
         cells = [row["constant"], row["factor"], row["value"], row["part"]]
         cells += [f"{row['error']} ({row['standard error']})", f"{row['differ']} of {row['fits']}"]
         print(f"| {' | '.join(map(str, cells))} |")
+    for row in summary if args.finer else ():
+        off = abs(float(row["error"]) - 1)
+        if off > max(FEELS, 2 * float(row["standard error"])):
+            print(f"{row['constant']} is a choice: twice as fine differs in {row['part']}")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def test_a_step_is_clipped_and_its_noise_stated_by_the_same_clip():
         return np.zeros((2, 4 * 3 + 1))
 
     gradients = module.PrivateGradients(ask, people, 3.0, np.random.default_rng(0))
-    mixture = middle(2, 4, 2, np.random.default_rng(0)).mixture
+    mixture = middle(2, 4, 2).mixture
     _, drift = gradients(mixture)
     (release,), (step,) = asked, gradients.releases
     clip = typical_norm(mixture, np.random.default_rng(0), module.CLIP_QUANTILE)

@@ -11,9 +11,9 @@ from privtraj.base.arrays import systematic
 from privtraj.measures.base import Marginals
 from privtraj.measures.likelihood import Mixture, person_vectors
 from privtraj.measures.reweighting import (
+    GROUPS,
     KERNEL_KEPT,
     POINTS,
-    PRIOR_WORTH,
     StepRelease,
     explaining_weights,
     normal_equations,
@@ -175,7 +175,7 @@ def test_more_particles_than_points_are_left_as_they_are():
 def test_the_prior_is_in_people():
     """A measured share, of variance p (1 - p) / N people, moves weights by N / (N + worth)."""
     inside = np.repeat([1.0, 0.0], 200)
-    people, seen = PRIOR_WORTH, 0.55
+    people, seen = GROUPS, 0.55
     precision = people / 0.25
     weights = explaining_weights(precision * np.outer(inside, inside), precision * inside * seen)
     assert weights @ inside == pytest.approx(0.525, abs=0.001)

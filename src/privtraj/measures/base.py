@@ -38,7 +38,6 @@ from privtraj.privacy.ledger import BudgetPlan, Ledger, calibrate_laplace
 from privtraj.recipe import Recipe
 
 HEAD_COUNT = "people per time"
-LEAST_OF_MEAN = 0.05  # share of the mean below which no count falls; set by hand, 2026-11
 NOT_COUNTED: Floats = np.empty((0, 0))
 SLACK_RESERVE = 1e-12  # of delta, for the integer noise of the main release: 10^9 draws
 
@@ -244,4 +243,4 @@ def shrunk_counts(counts: Floats, noise_variance: float) -> Floats:
     mean = counts.mean()
     variance = max(counts.var(ddof=1), 1e-12)
     steady = mean + (counts - mean) * max(0.0, 1 - noise_variance / variance)
-    return np.maximum(steady, max(1.0, LEAST_OF_MEAN * mean))
+    return np.maximum(steady, 1.0)

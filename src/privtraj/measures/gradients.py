@@ -7,11 +7,11 @@
 
 How many particles and steps is chosen from public and released numbers alone. A full step moves a
 particle by privacy noise of standard deviation m c z / N in every coordinate, with z = sqrt(K) / mu
-for K equal steps and c of about CLIP(d) sigma. Summed over the d coordinates and in units of sigma
-the noise is
-    nu = m CLIP(d) sqrt(d K) / (N mu),
-and the fit collapses when nu is much above NOISE_PER_BANDWIDTH. So
-    m = NOISE_PER_BANDWIDTH N mu / (CLIP(d) sqrt(d K)).
+for K equal steps and c of about sqrt(d) sigma at most. Summed over the d coordinates and in units
+of sigma the noise is
+    nu = m d sqrt(K) / (N mu),
+and the fit collapses when it is much above 1. So
+    m = N mu / (d sqrt(K)).
 K is the same for everybody: whatever a step tells is kept (`reweighting`), so that nothing is lost
 with steps that are noisier, and nothing jumps with the budget.
 """
@@ -47,14 +47,11 @@ from privtraj.privacy.sums import KernelSum, KernelSums
 from privtraj.recipe import Recipe
 
 STEP = "clipped sums of a step"
-NOISE_PER_BANDWIDTH = 0.5  # above, responsibilities follow noise; found on stand-ins, 2026-11
 STEPS = 20  # K; 16, 24 and 40 differ little, since all releases are explained; 2026-11-16
 MAX_PARTICLES = 512  # chosen for a user; bounds the work; set by hand, 2026-11
 LEAST_PARTICLES = 4  # two miss groups: 1.7 times the error in eight features, 2026-11-16
 LEAST_AFFORDED = 16  # particles that are kept however long a fit then takes; set by hand, 2026-11
 MOST_WORK = 1e11  # numbers summed over people in one fit: some five minutes on two cores, measured
-CLIP_PER_ROOT = 0.53  # typical norm of a person's vector, over sigma sqrt(d); measured, 2026-11
-CLIP_GROWTH = 0.08  # of that for every feature beyond two; measured on stand-ins, 2026-11
 CLIP_QUANTILE = 0.9  # 0.8 is as good, 0.97 is 2 % worse: reweighting knows the clip
 
 
@@ -143,10 +140,7 @@ def gradient_settings(
     mu: 1/z of all steps together, sqrt(K) / z.
     """
     typical = float(np.median(people))
-    # CLIP(d), norm of a typical person's vector in bandwidths: 0.75 at d = 2 and 2.3 at d = 8
-    clip = CLIP_PER_ROOT * math.sqrt(features) * (1 + CLIP_GROWTH * max(features - 2, 0))
-    noise = clip * math.sqrt(features * steps)
-    bought = NOISE_PER_BANDWIDTH * typical * mu / noise
+    bought = typical * mu / (features * math.sqrt(steps))
     work = typical * len(people) * steps * (features + 1)
     affordable = max(MOST_WORK / work, LEAST_AFFORDED)
     # down to three leading binary digits (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ...): noise in the
@@ -208,7 +202,7 @@ def descend(
     progress: Progress | None = None,
 ) -> Marginals:
     """The dynamics from the middle of the box, then the weights that explain every release."""
-    state = middle(len(gaps) + 1, settings.particles, features, rng)
+    state = middle(len(gaps) + 1, settings.particles, features)
     schedule = gradient_schedule(settings.steps, settings.time_coupling, features)
     fixed = Fixed.between(gaps, settings.bandwidth)
     state, trace = run(state, gradients, schedule, fixed, rng, progress)

@@ -81,8 +81,8 @@ CONVERGED = 1e-12  # largest change of a share in a sweep after which none is ne
 ROUNDS = 10
 """Rounds of fitting; 30 and 60 change squared W2 by less than 4 % on the stand-ins."""
 USUAL_BENDING = 0.05
-"""Where nobody looked at motion; in the plane, a quarter or four times as much has 4 or 6 % more
-error (random populations of benchmarks/regret.py, even seeds below 300)."""
+"""Where nobody looked at motion, and of curves by which windows are chosen; in the plane, a quarter
+or four times as much has 4 or 6 % more error (benchmarks/regret.py, even seeds below 300)."""
 ACTION = 1e-4
 """Of the squared first differences: settles what windows cannot tell."""
 

@@ -46,13 +46,11 @@ from privtraj.privacy.pairs import KINDS, LagTable
 
 PERSISTENCE = "how people persist"
 
-SHARES = {1: 0.15}
-"""Share of epsilon, by features; `SHARE` of more. Of one by simulation of nine processes, 5,000
-people of whom 30 % have two records, epsilon 1: the error of correlations, mean over lags, is .052
-with .10, .044 with .15, .040 with .20 and .033 without noise. Of more by what is lost and won, see
-docs/records.md: with .25 correlations are known better, but people lose more where they are than
-paths gain."""
-SHARE = 0.1
+SHARE = 0.15
+"""Of epsilon. By simulation of nine processes of one feature, 5,000 people of whom 30 % have two
+records, epsilon 1: the error of correlations, mean over lags, is .052 with .10, .044 with .15, .040
+with .20 and .033 without noise. Of more features by what is lost and won, see docs/records.md: with
+.25 correlations are known better, but people lose more where they are than paths gain."""
 LAG_BINS = 4
 """More show faster forgetting, but each has noise of its own: 2 and 3 are alike, 8 have 1.21 (.08)
 times the error."""
@@ -78,7 +76,7 @@ def persistence_event(
     """
     if person.records < 2:
         return None
-    spent = SHARES.get(features, SHARE) * epsilon / people_moved(adjacency)
+    spent = SHARE * epsilon / people_moved(adjacency)
     least, most = EPSILON_RANGE
     each = 1 if person.records == 2 else MOST_EACH  # of one pair nothing is rounded
     while each > 1 and spent / (each * features) < least:

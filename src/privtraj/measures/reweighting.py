@@ -6,11 +6,11 @@ mixture does. Points y_1..y_n of the last mixture are therefore weighted by
 
     min over w   P KL(w | 1/n)  +  1/2 sum_s | sum_j w_j v_s(y_j) - R_s / N |^2 / noise_s^2,
 
-maximum entropy under all measurements, each as far as its noise allows. P, the `PRIOR_WORTH` of the
-mixture, is in people: a reweighting of relative size e costs as much as e^2 / 2 would among so many
-of them. With G = sum_s V_s V_s^T / noise_s^2 and h = sum_s V_s (R_s / N) / noise_s^2 the second
-term is  w^T G w / 2 - h^T w  up to a constant, which is convex, and a few of Newton's steps find
-the minimum, however many numbers were released. All of it is post-processing.
+maximum entropy under all measurements, each as far as its noise allows. P, what the mixture is
+worth, is a person for each of `GROUPS` weights: a reweighting of relative size e costs as much as
+e^2 / 2 would among so many. With G = sum_s V_s V_s^T / noise_s^2 and h = sum_s V_s (R_s / N) /
+noise_s^2 the second term is  w^T G w / 2 - h^T w  up to a constant, which is convex, and a few of
+Newton's steps find the minimum, however many numbers were released. All of it is post-processing.
 
 What a budget tells of shares has far fewer dimensions than there are points, and changes slowly
 from place to place. So at most GROUPS weights are sought, each of a group of points that are next
@@ -39,7 +39,6 @@ from privtraj.measures.likelihood import Mixture, mass_weight, measured_weights
 
 POINTS = 1024  # that are weighted; 512 are 2 % worse where the budget is large, 2026-11-16
 GROUPS = 128  # of points with one weight; squared W2 of 64, 128 and 1,024 is within 2 %, 2026-11-18
-PRIOR_WORTH = 300.0  # people; squared W2 of 30 to 300 differs by less than 1 %, 2026-11-16
 KERNEL_KEPT = 0.5**0.5  # of the bandwidth: half of its variance stays noise around a point
 NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-3  # of log weights: 0.1 %; three to six are typical
 LARGEST_STEP, HALVINGS = 3.0, 20  # of a log weight at once; how often a step is halved at most
@@ -111,7 +110,7 @@ def _along_curve(cloud: NDArray[Any]) -> Ints:
     return along_z_curve((CURVE_CELLS * cloud).astype(np.int64))
 
 
-def explaining_weights(gram: Floats, known: Floats, worth: float = PRIOR_WORTH) -> Floats:
+def explaining_weights(gram: Floats, known: Floats, worth: float = GROUPS) -> Floats:
     """w (n,) that minimises  worth KL(w | 1/n) + w^T G w / 2 - h^T w  among weights of sum 1.
 
     Newton's steps for w, taken on log w: no longer than LARGEST_STEP, and halved until they help.

@@ -43,7 +43,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
 from privtraj.base.space import Slabs, TimeAxis, bin_edges, hat_functions, unit_time
-from privtraj.measures.over_time import ACTION, knots_of, penalty
+from privtraj.measures.over_time import ACTION, USUAL_BENDING, knots_of, penalty
 from privtraj.privacy.events import LaplaceCounts
 from privtraj.privacy.guard import CellCounts, Guard, Laplace, Release
 from privtraj.privacy.noise import laplace_variance
@@ -76,8 +76,9 @@ REST, MOVING = 0.2, 3.0
 """Chance that people rest, and directions that move otherwise; .1 to .5 and 1 to 6 are alike."""
 ENERGIES = np.geomspace(0.01, 1.0, 5)
 """Of motion, in shares of the variance of the people: less is as good as rest."""
-POWERS, BANDS, BAND_WIDTH = (1.0, 2.0, 4.0), 2.0 * 1.7 ** np.arange(7), 0.3
-"""Spectra f^-p, and those around a frequency. Without the bands oscillation is taken for rest."""
+POWERS, BANDS = (1.0, 2.0, 4.0), 2.0 * 1.7 ** np.arange(7)
+"""Spectra f^-p, and those around a frequency, as wide as half the way to the next. Without the
+bands oscillation is taken for rest."""
 USUAL_VARIANCE = 0.03
 """V of people of whom the look shows nothing, in squared boxes, and how much it varies."""
 WINDOW_NOISE = {1: 1.5, 2: 1.5, 3: 6.0}
@@ -86,9 +87,6 @@ much the same; tracks in three numbers get 2 windows, and a third of their lengt
 over windows have slopes of 5 and 15: a look at few people shows less motion than there is."""
 WINDOW_NOISE_OF_GRADIENTS = 16.0
 """The same for more features; slopes are 30 to 100 (4 to 8 features, 440 people at 12 times)."""
-HIDDEN_BENDING = 0.01
-"""Bending of the curves by which the number of windows is chosen; stiff curves through many windows
-would have next to no noise, but people who are few in each are lost."""
 BENDINGS = 4.0 ** np.arange(-5, 4)
 """Of curves, of which one is chosen."""
 MOST_READ = 33
@@ -98,9 +96,10 @@ LIKELY = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Quantiles of what motion may be hidden, five cases that are equally likely."""
 
 _FREQUENCIES = np.arange(1.0, 65.0)
+_HALF_WAY = (BANDS[1] / BANDS[0] - 1) / 2
 _SPECTRA = [
     *(_FREQUENCIES**-p for p in POWERS),
-    *(np.exp(-0.5 * ((_FREQUENCIES / f - 1) / BAND_WIDTH) ** 2) for f in BANDS),
+    *(np.exp(-0.5 * ((_FREQUENCIES / f - 1) / _HALF_WAY) ** 2) for f in BANDS),
 ]
 _RIDGE = 0.01  # of G, in its mean eigenvalue: functions that hardly vary where people are
 
@@ -473,13 +472,15 @@ def unseen(
     than the variance v of the people, of h = tr(R Q R') / M, the mean square of what the curves
     through the means of windows do not show.
 
-    curves: S (M, K); None for supple ones, or for none where every window is a moment.
+    curves: S (M, K); None for those of `USUAL_BENDING`, by which the number of windows is chosen,
+        as stiffer ones through many would have next to no noise, but people who are few in each are
+        lost; or for none where every window is a moment.
     """
     count = len(moments)
     if curves is None:
         if window_of_moment[-1] + 1 == count:
             return np.zeros(motion.shape[:-2])
-        curves = curves_of_means(moments, window_of_moment, HIDDEN_BENDING)
+        curves = curves_of_means(moments, window_of_moment, USUAL_BENDING)
     rest = np.eye(count) - curves @ window_means(window_of_moment)  # R
     hidden: Floats = np.maximum(np.tensordot(motion, rest.T @ rest, 2) / count, 0.0)
     return variance * hidden / (variance + hidden)

@@ -231,7 +231,7 @@ def plain_step(
         mixture.particles
         - eta[:, None, None] * moments.drift
         + stride.time_coupling * drawn
-        + missing[:, None, None] * kicks[0]
+        + missing[:, None, None] * kicks
     )
     moved = mixture._replace(particles=jnp.clip(particles, 0.0, 1.0))
     trace = Trace(eta, eta * noise / sigma, sigma, coupling.error.max())

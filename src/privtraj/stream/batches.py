@@ -36,7 +36,6 @@ from privtraj.columns.kinds import encoded, to_unit
 from privtraj.data.snapshots import Snapshots
 from privtraj.domain.walking import within
 from privtraj.measures.base import (
-    LEAST_OF_MEAN,
     NOT_COUNTED,
     Marginals,
     Task,
@@ -151,7 +150,7 @@ def counted(model: TrajectoryModel, guard: Guard, task: Task, past: Past) -> Bat
     if guard.in_slabs(windows).shape.person.weight:
         epsilon = Laplace(epsilon).of_parts
     held = answer if plot is None else answer[:, plot.cells(side, d).ravel()]
-    total = np.maximum(held.sum(axis=1), max(1.0, LEAST_OF_MEAN * float(held.sum(axis=1).mean())))
+    total = np.maximum(held.sum(axis=1), 1.0)
     in_use = len(np.unique((model.particles[-1] * side).astype(int), axis=0))
     for place, own, counts in zip(rows[first:last], total, answer, strict=True):
         both = np.array([[place[2], own], [place[3], noise.laplace_variance(epsilon)]])
