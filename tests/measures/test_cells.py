@@ -621,6 +621,28 @@ def test_a_thin_tail_is_as_heavy_and_as_long_as_its_shells_are_together():
     assert np.mean(nobody) < 0.003
 
 
+def test_a_narrow_cloud_has_no_tail_of_the_wide_ones_beside_it():
+    """Four times in a few cells, four with a tail that no cell of shows: shares beyond a fifth of
+    the box, each within a quarter of its truth, which is 0 for the former."""
+    rng, side, people = np.random.default_rng(2), 24, 10_000
+    wide = [in_a_heavy_tail(people, side, rng) for _ in range(4)]
+    narrow = np.zeros((4, side * side), dtype=int)
+    narrow[:, side * side // 2 + side // 2 + np.array([-1, 0, 1])] = people // 3
+    exact = np.concatenate([narrow, wide])
+    middle = (np.indices((side, side)).reshape(2, -1).T + 0.5) / side
+    truth = exact[4:, np.linalg.norm(middle - 0.5, axis=1) > 0.2].sum() / (4 * people)
+    beyond = []
+    for seed in range(10):
+        noisy = exact + laplace_integers(SeededSource(seed), exact.shape, 0.5)
+        found = estimate(noisy, side, 0.5, np.full(8, float(people)), 2, np.ones(7))
+        off = np.linalg.norm(found.centres - 0.5, axis=2)
+        shares = (found.weights * (off > 0.2)).sum(axis=1)
+        beyond.append([shares[:4].mean(), shares[4:].mean()])
+    none, some = np.mean(beyond, axis=0)
+    assert none < truth / 4
+    assert some == pytest.approx(truth, rel=0.25)
+
+
 def test_a_thin_tail_has_no_gap_where_noise_hides_one_of_its_shells():
     """Who is far away was near as well: the mean share between two distances, at two times, is
     that of the people within 15 %, and no draw of noise (of 24) has less than half of it."""

@@ -23,9 +23,10 @@ distance from the nearest significant cell, at all times. The number m of people
 through a sum of noisy counts, each as often as averages over time have it. Before it is, nobody is
 in any shell with chance .9, or people reach out to one of the shells, equally likely, and any share
 of `TAILS` is in each up to there: who is far away was near as well, so that shells help each other.
-Squared W2 is linear in mass that is misplaced, so that it is the median of m after it that counts,
-at every time in proportion. A cell at distances r from significant ones that hold w people has
-sum(w r^-(d + 1)) of them.
+Squared W2 is linear in mass that is misplaced, so that it is the median of m after it that counts.
+Times share them as they do those one shell nearer, but for what varies by more than noise, its
+variance by moments: narrow clouds have no tails of wide ones. A cell at distances r from
+significant ones that hold w people has sum(w r^-(d + 1)) of them.
 Where the significant people are no majority, all others are around them in this way, in all shells
 together. A time at which nothing is significant is read as the nearest one at which a majority is.
 
@@ -55,7 +56,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,17 +208,22 @@ def completed(
         places.append(np.where(away, place, 0.0))
         shells.append(np.where(away & np.isnan(missed[t]), shell, -1))
         number = max(number, int(shells[t].max()) + 1)
-    sums, errors = np.zeros((2, number, 1))  # levels share their noise, at worst all of it
+    sums, noise = np.zeros((2, number, len(people)))  # of each time
+    errors = np.zeros((number, 1))  # of all: levels share their noise, at worst all of it
     for k, level in enumerate(levels):
-        own = list(compress(shells, best == k))
-        for s in range(number if own else 0):
-            some = (np.stack(own) == s).reshape(len(own), -1).astype(np.float64)
-            taken = level.average.matrix[best == k].T @ some  # how often each count is in the sum
-            sums[s] += np.vdot(taken, level.counts)
-            errors[s] += math.sqrt(noise_variance * float((taken**2 @ level.cells.ravel()).sum()))
+        own = np.flatnonzero(best == k)
+        taken = level.average.matrix[own]
+        shown = taken @ level.counts.reshape(len(people), -1)
+        for s in range(number if len(own) else 0):
+            some = np.stack([shells[t] == s for t in own]).reshape(shown.shape)
+            sums[s, own] = (some * shown).sum(axis=1)
+            covariance = noise_variance * (taken @ taken.T)
+            covariance *= (some * level.cells.ravel()) @ some.T
+            noise[s, own] = covariance.diagonal()
+            errors[s] += math.sqrt(covariance.sum())
     # how likely each share is beside none; how far people reach is the same for all shells
-    errors, total = np.maximum(errors, 1e-6), people.sum()
-    beside = 0.5 * ((sums / errors) ** 2 - ((sums - TAILS * total) / errors) ** 2)
+    errors, total, found = np.maximum(errors, 1e-6), people.sum(), sums.sum(axis=1, keepdims=True)
+    beside = 0.5 * ((found / errors) ** 2 - ((found - TAILS * total) / errors) ** 2)
     most = beside.max(axis=1, initial=-np.inf)
     evidence = np.log(np.exp(beside - most[:, None]).mean(axis=1)) + most
     reach = np.append(math.log(9 * max(number, 1)), np.cumsum(evidence))  # none: nine in ten
@@ -229,12 +234,23 @@ def completed(
     chance = 1 - reached[:, None] * (1 - np.insert(chance, 0, 0.0, axis=1))
     shares = np.append(0.0, TAILS)
     together = shares[(chance < 0.5).sum(axis=1)]
+    # of each time: in proportion to those one shell nearer, but for what varies by more than noise
+    held, near = np.zeros_like(sums), people
+    for s, share in enumerate(together):
+        some = noise[s] > 0
+        weight = 1 / noise[s, some]
+        alike = share * people[some].sum() * near[some] / max(near[some].sum(), 1e-300)
+        apart = sums[s, some] - alike
+        vary = max(weight @ apart**2 - len(apart), 0.0) / max(weight.sum(), 1e-300)
+        varied = np.maximum(alike + apart * vary / (vary + 1 / weight), 0.0)
+        held[s, some] = np.where(alike > 0, varied, 0.0)
+        near = np.where(best > s, people * share, held[s])
     readings = []
     for t, k in enumerate(best):
         place, shell = places[t], shells[t]
         if np.isnan(missed[t]):
-            alike = np.bincount(shell.ravel() + 1, place.ravel(), number + 1)[1:]
-            scale = together * people[t] / np.maximum(alike, 1e-300)
+            even = np.bincount(shell.ravel() + 1, place.ravel(), number + 1)[1:]
+            scale = held[:, t] / np.maximum(even, 1e-300)
             place = place * np.append(0.0, scale)[shell + 1]
         else:
             place = place * missed[t] / max(place.sum(), 1e-300)
