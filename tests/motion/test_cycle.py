@@ -61,6 +61,18 @@ def test_people_wait_or_go(paths):
     assert np.quantile(speed[speed > 0], 0.9) == pytest.approx(trip, rel=0.05)
 
 
+def test_trips_are_made_in_the_middle_of_a_period_and_half_of_those_from_elsewhere_lead_home():
+    """Where people always are alike, what they do is the process."""
+    stops = np.linspace(0, 1, 17)
+    paths, _ = pt.Cycle(1.0).within(UNIT).rounds(np.repeat(city([0.3]), 17, axis=0), stops, None)
+    goes = np.linalg.norm(np.diff(paths, axis=1), axis=2) > 0
+    early, midday = goes[:, :2].mean(), goes[:, 7:9].mean()
+    assert early < midday / 5
+    away = (paths[:, 7:9] != paths[:, :1]).any(axis=2)
+    home = (paths[:, 8:10] == paths[:, :1]).all(axis=2)
+    assert home[goes[:, 7:9] & away].mean() == pytest.approx(0.55, abs=0.1)
+
+
 def test_whoever_reaches_less_far_works_nearer():
     shares = (0.0, 0.5, 0.0)
     here, far = np.array([0.2, 0.2]), np.array([0.8, 0.8])
