@@ -118,12 +118,30 @@ def test_a_model_samples_a_day_and_says_what_it_assumes(tmp_path, mobility_model
     assert "back after every period" in (tmp_path / "day.html").read_text("utf-8")
 
 
+def test_whoever_waits_is_where_a_window_shows_them_until_it_ends():
+    """Curves through the windows would be between town and work, where nobody is."""
+    waiting, flowing = (fitted(reference) for reference in ("cycle period=1", "auto"))
+    np.testing.assert_array_equal(waiting.particles[::2], waiting.particles[1::2])
+    assert (waiting.particles[1:-1:2] != waiting.particles[2::2]).any()
+    np.testing.assert_allclose(waiting.knots[1:-1:2], waiting.knots[2::2], atol=1e-5)
+
+    def nowhere(model):
+        places = np.stack([*HOMES, WORK])[:, None, None]
+        return (np.linalg.norm(model.particles - places, axis=-1).min(axis=0) > 0.15).mean()
+
+    assert nowhere(waiting) < nowhere(flowing) / 2
+
+
 @pytest.fixture(scope="module")
 def mobility_model():
+    return fitted("auto")
+
+
+def fitted(reference):
     rng = np.random.default_rng(3)
     times = rng.random(3000)
     out = rng.random(3000) < np.interp(times, STOPS, AWAY)
     home = HOMES[rng.integers(3, size=3000)]
     points = np.where(out[:, None], WORK, home) + rng.normal(0, 0.03, (3000, 2))
     snaps = pt.Snapshots.from_arrays(times, points, bounds=[(0, 1)] * 2, time_range=(0, 1))
-    return pt.TrajectorySynthesizer(2.0, 1e-5, seed=0).fit(snaps)
+    return pt.TrajectorySynthesizer(2.0, 1e-5, seed=0, reference=reference).fit(snaps)
