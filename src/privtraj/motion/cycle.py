@@ -38,7 +38,7 @@ MOMENTS = 1025  # of the range, at which it is known how many trips were made
 READINGS = 8  # of a curve in a window
 HOMEWARD = 0.5
 """Of trips from elsewhere: out and back, as in surveys; .4 to .7 is much the same, 0 and 1 are not:
-.20 of flows amiss, with 0 .26, with 1 .22 (benchmarks/mobility.py, four cities)."""
+.20 of flows amiss, with 0 .26, with 1 .22 (benchmarks/mobility.py, also --cities 0 2 4)."""
 
 
 @dataclass(frozen=True)
