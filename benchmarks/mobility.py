@@ -2,6 +2,7 @@
 
     python benchmarks/mobility.py [--people 10000] [--seeds 3] [--epsilon 1] [--quick] [--json FILE]
                                   [--adatrace CHECKOUT] [--privtrace CHECKOUT PYTHON]
+                                  [--cities 0 1 2 3 4 5]
 
 Simulated people, each seen once at any time of one day; in a second table a quarter of them two to
 four times. They sleep at home, in one of six districts; four in five leave for work in the morning,
@@ -19,6 +20,9 @@ of each person.
     trip         mean kilometres from one stay to the next, of trips of 1 km or more
     W2           kilometres, mean over eight times
 
+With --cities the tables are means over random cities, by these seeds: 3 to 12 districts, 2 to 8
+places of work, gravity that reaches 2 to 10 km, .5 to .95 who work, other widths, hours and speeds.
+
 A last table is about everybody's first trip of the day, if it is of 1 km or more, as methods for
 trips know no hours: AdaTrace and PrivTrace by their own code, for the same epsilon, see the whole
 first trip of everybody, minute by minute, where ours sees one record of a person's day. Their code
@@ -35,13 +39,14 @@ matplotlib). Ways are straight between readings.
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,13 +60,6 @@ READ = np.linspace(0, 24, 97)  # every quarter of an hour
 MINUTES = np.arange(24 * 60) / 60
 STEP = READ[1] - READ[0]
 STILL = 0.4  # km/h, and below
-HOMES = np.array([[4, 4], [5, 15], [15, 16], [16, 5], [10, 10], [11, 3]], float)
-HOME_WIDTHS, HOME_SHARES = (1.2, 1.5, 1.3, 1.6, 1.8, 1.0), (0.2, 0.15, 0.2, 0.15, 0.2, 0.1)
-WORKS = np.array([[10, 10.5], [17, 11], [4, 10], [8, 17]], float)
-WORK_WIDTHS, WORK_PULL = (1.0, 0.7, 0.8, 0.6), (0.5, 0.2, 0.15, 0.15)
-REACH = 5.0  # km, of gravity
-WORKERS = 0.8
-SPEED = 15.0  # km/h from door to door, median
 GRIDS = (6, 8, 10, 12, 16)  # of the plain histogram
 COARSE, FINE = 4, 20  # cells a side
 ALONG = 100  # places on a way
@@ -70,25 +68,68 @@ Numbers = dict[str, list[dict[str, float]]]
 """Of every row, by seed."""
 
 
-def city(n: int, times: Floats, rng: np.random.Generator) -> Floats:
-    """Paths (n, q, 2) in km at times (q,) of the day, in hours."""
-    district = rng.choice(len(HOMES), n, p=HOME_SHARES)
-    home = rng.normal(HOMES[district], np.take(HOME_WIDTHS, district)[:, None])
-    far = np.linalg.norm(home[:, None] - WORKS, axis=2)
-    pull = np.array(WORK_PULL) * np.exp(-far / REACH)
-    at = (np.cumsum(pull, axis=1) / pull.sum(axis=1)[:, None] < rng.random((n, 1))).sum(axis=1)
-    work = rng.normal(WORKS[at], np.take(WORK_WIDTHS, at)[:, None])
-    errand = home + rng.normal(0, 2.0, (n, 2))
-    works = rng.random(n) < WORKERS
-    goal = np.clip(np.where(works[:, None], work, errand), 0, 20)
-    home = np.clip(home, 0, 20)
-    leave = np.where(works, rng.normal(7.6, 0.9, n), rng.uniform(9, 16, n))
-    stay = np.where(works, rng.normal(8.6, 1.0, n), rng.uniform(0.5, 2.5, n))
-    way = np.linalg.norm(goal - home, axis=1) / (SPEED * rng.lognormal(0, 0.3, n))
-    out = (times - leave[:, None]) / way[:, None]
-    back = (times - (leave + way + np.maximum(stay, 0.5))[:, None]) / way[:, None]
-    gone = np.clip(out, 0, 1) - np.clip(back, 0, 1)
-    return home[:, None] + gone[..., None] * (goal - home)[:, None]
+class City(NamedTuple):
+    """Where people live and work. homes, works: (k, 2) in km, with widths and shares (k,).
+
+    reach: km, of gravity.  workers: share.  speed: km/h from door to door, median.  leave, stay:
+    hours of workers, mean and deviation.
+    """
+
+    homes: Any = ((4, 4), (5, 15), (15, 16), (16, 5), (10, 10), (11, 3))
+    home_widths: Any = (1.2, 1.5, 1.3, 1.6, 1.8, 1.0)
+    home_shares: Any = (0.2, 0.15, 0.2, 0.15, 0.2, 0.1)
+    works: Any = ((10, 10.5), (17, 11), (4, 10), (8, 17))
+    work_widths: Any = (1.0, 0.7, 0.8, 0.6)
+    work_pull: Any = (0.5, 0.2, 0.15, 0.15)
+    reach: float = 5.0
+    workers: float = 0.8
+    speed: float = 15.0
+    leave: tuple[float, float] = (7.6, 0.9)
+    stay: tuple[float, float] = (8.6, 1.0)
+    errand: float = 2.0  # km
+
+    @classmethod
+    def random(cls, seed: int) -> City:
+        rng = np.random.default_rng(seed)
+        k, j = rng.integers(3, 13), rng.integers(2, 9)
+        return cls(
+            homes=rng.uniform(2, 18, (k, 2)),
+            home_widths=rng.uniform(0.6, 2.5, k),
+            home_shares=rng.dirichlet(np.full(k, 3.0)),
+            works=rng.uniform(2, 18, (j, 2)),
+            work_widths=rng.uniform(0.4, 1.6, j),
+            work_pull=rng.dirichlet(np.full(j, 2.0)),
+            reach=np.exp(rng.uniform(*np.log([2, 10]))),
+            workers=rng.uniform(0.5, 0.95),
+            speed=np.exp(rng.uniform(*np.log([8, 30]))),
+            leave=(rng.uniform(6.5, 9), rng.uniform(0.4, 1.5)),
+            stay=(rng.uniform(6, 10), rng.uniform(0.5, 1.5)),
+            errand=rng.uniform(1, 4),
+        )
+
+    def paths(self, n: int, times: Floats, rng: np.random.Generator) -> Floats:
+        """(n, q, 2) in km at times (q,) of the day, in hours."""
+        district = rng.choice(len(self.homes), n, p=self.home_shares)
+        home = rng.normal(
+            np.take(self.homes, district, axis=0), np.take(self.home_widths, district)[:, None]
+        )
+        far = np.linalg.norm(home[:, None] - np.array(self.works), axis=2)
+        pull = np.array(self.work_pull) * np.exp(-far / self.reach)
+        so_far = np.cumsum(pull, axis=1) / pull.sum(axis=1)[:, None]
+        at = (so_far < rng.random((n, 1))).sum(axis=1)
+        work = rng.normal(np.take(self.works, at, axis=0), np.take(self.work_widths, at)[:, None])
+        errand = home + rng.normal(0, self.errand, (n, 2))
+        works = rng.random(n) < self.workers
+        goal = np.clip(np.where(works[:, None], work, errand), 0, 20)
+        home = np.clip(home, 0, 20)
+        leave = np.where(works, rng.normal(*self.leave, n), rng.uniform(9, 16, n))
+        stay = np.where(works, rng.normal(*self.stay, n), rng.uniform(0.5, 2.5, n))
+        far = np.linalg.norm(goal - home, axis=1)
+        way = np.maximum(far / (self.speed * rng.lognormal(0, 0.3, n)), 1e-3)
+        out = (times - leave[:, None]) / way[:, None]
+        back = (times - (leave + way + np.maximum(stay, 0.5))[:, None]) / way[:, None]
+        gone = np.clip(out, 0, 1) - np.clip(back, 0, 1)
+        return home[:, None] + gone[..., None] * (goal - home)[:, None]
 
 
 def seen(paths: Floats, rng: np.random.Generator, several: bool) -> dict[str, Any]:
@@ -292,40 +333,37 @@ def one(table: dict[str, Any]) -> dict[str, Any]:
     return {"one_per_person": "random", "seed": 0} if several else {}
 
 
-def makers(table: dict[str, Any], epsilon: float, seed: int) -> dict[str, Callable[[], Floats]]:
+def makers(
+    table: dict[str, Any], epsilon: float, seed: int, town: City
+) -> dict[str, Callable[[], Floats]]:
     """Paths of every row of the table."""
-    fits: dict[str, Any] = {}
 
     def ours(reference: str, **how: Any) -> Floats:
-        said = {} if reference == "default" else {"reference": reference}
-        if "records_per_person" in how or not fits:
-            recipe = pt.TrajectorySynthesizer(epsilon, 1e-6, seed=seed, **said)
-            fits["model"] = recipe.fit(snapshots(table, **how))
-        model = fits["model"].with_reference(reference) if said else fits["model"]
-        return model.sample(5000, READ, seed=seed).values
+        recipe = pt.TrajectorySynthesizer(epsilon, 1e-6, seed=seed, reference=reference)
+        return recipe.fit(snapshots(table, **how)).sample(5000, READ, seed=seed).values
 
     rows: dict[str, Callable[[], Floats]] = {}
+    day = "cycle period=24"
     if one(table):
         several = {"records_per_person": 4, "one_per_bin": False}
         rows |= {
-            "default, one at random": lambda: ours("default", **one(table)),
-            "cycle, one at random": lambda: ours("cycle period=24", **one(table)),
-            "default": lambda: ours("default", **several),
-            "cycle": lambda: ours("cycle period=24", **several),
+            "default, one at random": lambda: ours("auto", **one(table)),
+            "cycle, one at random": lambda: ours(day, **one(table)),
+            "default": lambda: ours("auto", **several),
+            "cycle": lambda: ours(day, **several),
         }
     else:
-        rows |= {
-            "default": lambda: ours("default"),
-            "cycle": lambda: ours("cycle period=24"),
-        }
+        rows |= {"default": lambda: ours("auto"), "cycle": lambda: ours(day)}
         rows |= {
             f"histogram {g}": lambda g=g: histogram(table, epsilon, g, seed)  # type: ignore
             for g in GRIDS
         }
-        fresh = city(1000, READ, np.random.default_rng(seed + 500))
+        fresh = town.paths(1000, READ, np.random.default_rng(seed + 500))
         shuffled = randomly_coupled(fresh, seed=seed)[:, 4::8]
         rows["true marginals, linked"] = lambda: linked(shuffled.swapaxes(0, 1), READ[4::8])
-        rows["other true people"] = lambda: city(5000, READ, np.random.default_rng(seed + 600))
+        rows["other true people"] = lambda: town.paths(
+            5000, READ, np.random.default_rng(seed + 600)
+        )
     return rows
 
 
@@ -334,6 +372,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--cities", type=int, nargs="+", help="random ones, by their seeds")
     parser.add_argument("--only", nargs="+", help="rows that begin so")
     parser.add_argument("--adatrace", nargs=1, metavar="CHECKOUT")
     parser.add_argument("--privtrace", nargs=2, metavar=("CHECKOUT", "PYTHON"))
@@ -342,18 +381,19 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     seeds, n = (1, 2000) if args.quick else (args.seeds, args.people)
-    truth = city(50_000, READ, np.random.default_rng(99))
-    true_trips = along(first_trips(truth[:20_000], READ))
+    towns = [City()] if args.cities is None else list(map(City.random, args.cities))
     others = {"AdaTrace": args.adatrace, "PrivTrace": args.privtrace}
     tables: dict[str, Numbers] = {}
-    for several in (False, True):
+    for several, town in itertools.product((False, True), towns):
         title = "a quarter seen two to four times" if several else "seen once"
         days: Numbers = tables.setdefault(title, {})
         of_trips: Numbers = tables.setdefault("first trips", {})
+        truth = town.paths(50_000, READ, np.random.default_rng(99))
+        true_trips = along(first_trips(truth[:20_000], READ))
         for seed in range(seeds):
             rng = np.random.default_rng(1000 + seed)
-            people = city(n, MINUTES, rng)
-            for row, make in makers(seen(people, rng, several), args.epsilon, seed).items():
+            people = town.paths(n, MINUTES, rng)
+            for row, make in makers(seen(people, rng, several), args.epsilon, seed, town).items():
                 if args.only and not row.startswith(tuple(args.only)):
                     continue
                 began = time.perf_counter()
@@ -370,9 +410,10 @@ def main() -> None:
                 made = by_others(name, code, first_trips(people, MINUTES), args.epsilon)
                 took = {"seconds": time.perf_counter() - began}
                 of_trips.setdefault(name, []).append(asked_of_trips(made, true_trips) | took)
-        print(f"{title}\n{table_of(days)}", flush=True)
+        if town is towns[-1]:
+            print(f"{title}\n{table_of(days)}", flush=True)
     print(f"first trips\n{table_of(tables['first trips'])}")
-    if not args.only:
+    if not args.only and args.cities is None:
         print(table_of({"true": [asked(truth, truth)]}))
     if args.json:
         import json

@@ -61,6 +61,18 @@ def test_people_wait_or_go(paths):
     assert np.quantile(speed[speed > 0], 0.9) == pytest.approx(trip, rel=0.05)
 
 
+def test_trips_are_made_in_the_middle_of_a_period_and_half_of_those_from_elsewhere_lead_home():
+    """Where people always are alike, what they do is the process."""
+    stops = np.linspace(0, 1, 17)
+    paths, _ = pt.Cycle(1.0).within(UNIT).rounds(np.repeat(city([0.3]), 17, axis=0), stops, None)
+    goes = np.linalg.norm(np.diff(paths, axis=1), axis=2) > 0
+    early, midday = goes[:, :2].mean(), goes[:, 7:9].mean()
+    assert early < midday / 5
+    away = (paths[:, 7:9] != paths[:, :1]).any(axis=2)
+    home = (paths[:, 8:10] == paths[:, :1]).all(axis=2)
+    assert home[goes[:, 7:9] & away].mean() == pytest.approx(0.55, abs=0.1)
+
+
 def test_whoever_reaches_less_far_works_nearer():
     shares = (0.0, 0.5, 0.0)
     here, far = np.array([0.2, 0.2]), np.array([0.8, 0.8])
@@ -106,12 +118,30 @@ def test_a_model_samples_a_day_and_says_what_it_assumes(tmp_path, mobility_model
     assert "back after every period" in (tmp_path / "day.html").read_text("utf-8")
 
 
+def test_whoever_waits_is_where_a_window_shows_them_until_it_ends():
+    """Curves through the windows would be between town and work, where nobody is."""
+    waiting, flowing = (fitted(reference) for reference in ("cycle period=1", "auto"))
+    np.testing.assert_array_equal(waiting.particles[::2], waiting.particles[1::2])
+    assert (waiting.particles[1:-1:2] != waiting.particles[2::2]).any()
+    np.testing.assert_allclose(waiting.knots[1:-1:2], waiting.knots[2::2], atol=1e-5)
+
+    def nowhere(model):
+        places = np.stack([*HOMES, WORK])[:, None, None]
+        return (np.linalg.norm(model.particles - places, axis=-1).min(axis=0) > 0.15).mean()
+
+    assert nowhere(waiting) < nowhere(flowing) / 2
+
+
 @pytest.fixture(scope="module")
 def mobility_model():
+    return fitted("auto")
+
+
+def fitted(reference):
     rng = np.random.default_rng(3)
     times = rng.random(3000)
     out = rng.random(3000) < np.interp(times, STOPS, AWAY)
     home = HOMES[rng.integers(3, size=3000)]
     points = np.where(out[:, None], WORK, home) + rng.normal(0, 0.03, (3000, 2))
     snaps = pt.Snapshots.from_arrays(times, points, bounds=[(0, 1)] * 2, time_range=(0, 1))
-    return pt.TrajectorySynthesizer(2.0, 1e-5, seed=0).fit(snaps)
+    return pt.TrajectorySynthesizer(2.0, 1e-5, seed=0, reference=reference).fit(snaps)

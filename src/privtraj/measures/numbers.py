@@ -64,6 +64,7 @@ from privtraj.measures.windows import (
     may_be_listed,
     moments_of,
 )
+from privtraj.motion.cycle import Cycle
 from privtraj.motion.growth import Growth
 from privtraj.motion.population import APART
 from privtraj.motion.process import FITTED, Reference, Scale, follow, least_action
@@ -303,21 +304,26 @@ def through_windows(
     window, in the unit cube.  still: (d,) coordinates that never change. Where every listed time is
     a window and better without curves, its marginal is what it is: no knots. Where people come and
     go by place, curves through all windows would carry to one place what another has lost:
-    `reborn`.
+    `reborn`. People who wait are where a window shows them until it ends: curves would be in places
+    where nobody is.
     """
     if not windows.need_curves:
         return marginals, None
     rng, m = task.rng, task.recipe.particles or CURVES
     centres, clouds, weights = windows.centres, marginals.particles, marginals.weights
-    knots, growth = windows.knots(task.public.axis.times), task.recipe.growth
+    waits, growth = isinstance(reference, Cycle), task.recipe.growth
+    knots = windows.around_edges() if waits else windows.knots(task.public.axis.times)
     at = unit_time(knots, windows.moments)
     at_knots = marginals._replace(
         weights=np.full((len(knots), m), 1 / m),
         bandwidth=np.interp(at, centres, marginals.bandwidth),
     )
-    if growth is not None and Growth.declared(growth).by_place is not None:
+    by_place = growth is not None and Growth.declared(growth).by_place is not None
+    if by_place or waits:
         paths = follow(equal_weight(clouds, weights, m, rng), centres, reference)
-        return at_knots._replace(particles=reborn(paths, centres, at, rng)), knots
+        held = paths[:, np.searchsorted(windows.edges, knots)].swapaxes(0, 1)
+        people = reborn(paths, centres, at, rng) if by_place else held
+        return at_knots._replace(particles=people), knots
     few = equal_weight(clouds, weights, min(STARTS, m), rng)
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = equal_weight(clouds, weights, m * READINGS, rng)

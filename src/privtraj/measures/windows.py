@@ -91,6 +91,7 @@ BENDINGS = 4.0 ** np.arange(-5, 4)
 """Of curves, of which one is chosen."""
 MOST_READ = 33
 """Times of interest at which curves are kept; all of 600 would take a minute to couple."""
+_APART = 1e-6  # share of the range at which two knots are apart
 FEWEST_WINDOWS = 2  # curves need two ends
 LIKELY = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Quantiles of what motion may be hidden, five cases that are equally likely."""
@@ -169,8 +170,14 @@ class Resolution(Slabs):
         ends, edges = self.moments[[0, -1]], self.edges
         some = np.linspace(0, len(times) - 1, min(len(times), MOST_READ)).round().astype(int)
         made, read = np.sort(np.append(edges, ends)), times[some]
-        apart = np.abs(made[:, None] - read).min(axis=1) > 1e-6 * np.ptp(ends)
+        apart = np.abs(made[:, None] - read).min(axis=1) > _APART * np.ptp(ends)
         return np.sort(np.append(made[apart], read))
+
+    def around_edges(self) -> Floats:
+        """The ends, and just before and just after the edge between two windows."""
+        ends = self.moments[[0, -1]]
+        both = self.edges[:, None] + _APART * np.ptp(ends) * np.array([-1, 1])
+        return np.concatenate([ends[:1], both.ravel(), ends[1:]])
 
     def describe(self) -> str:
         """For a certificate."""
