@@ -78,6 +78,7 @@ OTHERS = {
     "langevin.BIAS_LIMIT": PRECISION,
     "langevin.FIRST_BANDWIDTH": NAMED,
     "likelihood.CLIP_DRAWS": PRECISION,
+    "likelihood.FAINTEST": PRECISION,
     "numbers.CURVES": PRECISION,
     "numbers.PARTICLES_PER_CURVE": PRECISION,
     "numbers.STARTS": WORK,

@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from privtraj.base.arrays import Floats
+from privtraj.base.arrays import WIDE, Floats
 from privtraj.measures.base import Progress
 from privtraj.measures.likelihood import KAPPA_SPREAD, Mixture, Moments
 from privtraj.motion import sinkhorn
@@ -249,7 +249,7 @@ def transport_drift(
     return between_times(ahead - own[:edges], behind - own[edges:], gaps), coupling
 
 
-_transport = jax.jit(transport_drift)
+_transport = jax.jit(transport_drift, compiler_options=WIDE)
 
 
 def between_times(ahead: jax.Array, behind: jax.Array, gaps: jax.Array) -> jax.Array:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privtraj.privacy.sums import GRID
 
 KAPPA_SPREAD = 0.3  # weight of the residual beside the gradient; half has 1.07 (.03) of the error
+FAINTEST = -40.0  # exponent of a weight: its square is no denormal number, which would be slow
 CLIP_DRAWS = 32  # people drawn of the mixture to estimate a quantile; 128 are as good (-.01 +- .01)
 
 
@@ -46,25 +47,31 @@ class Moments(NamedTuple):
     spread: jax.Array  # (T,) mean of |x_k - y|^2 / (d sigma^2) under the responsibilities
 
 
-def squared_distances(a: jax.Array, b: jax.Array) -> jax.Array:
-    """|a_i - b_j|^2, (n, m), from differences: exact zeros, no cancellation."""
-    total = jnp.zeros((len(a), len(b)), a.dtype)
-    for k in range(a.shape[-1]):  # coordinate by coordinate, which never holds (n, m, d)
-        total += (a[:, None, k] - b[None, :, k]) ** 2
-    return total
+def squared_distances(a: Any, b: Any) -> Any:
+    """|a_i - b_j|^2 (..., n, m) of a (..., n, d), b (..., m, d): from differences, exact zeros."""
+    # coordinate by coordinate, which never holds (n, m, d)
+    squares = ((a[..., :, None, k] - b[..., None, :, k]) ** 2 for k in range(a.shape[-1]))
+    return sum(squares, start=a.dtype.type(0))
 
 
-def weights(distance: jax.Array, mixture: Mixture) -> jax.Array:
-    """w (n, m) from |x_k - y|^2 (n, m)."""
-    # softmax subtracts the largest exponent first: far points get their nearest particle, not NaN
-    return jax.nn.softmax(-distance / (2 * mixture.bandwidth**2) + mixture.bias, axis=-1)
+def weights(distance: Any, mixture: Mixture) -> Any:
+    """w (..., n, m) from |x_k - y|^2 (..., n, m)."""
+    xp = distance.__array_namespace__()
+    variance = (mixture.bandwidth**2)[..., None, None]
+    exponent = mixture.bias[..., None, :] - distance / (2 * variance)
+    # a largest exponent of 0 or somewhat less: far points get their nearest particle, not NaN. XLA
+    # computes what is rounded apart from the exponentials, which takes half as long.
+    largest = xp.ceil(exponent.max(axis=-1, keepdims=True))
+    share = xp.exp(xp.maximum(exponent - largest, FAINTEST))
+    return share / share.sum(axis=-1, keepdims=True)
 
 
-def weights_and_residual(distance: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array]:
-    """w (n, m) and s (n,) from |x_k - y|^2 (n, m): all of a person's vector but directions."""
+def weights_and_residual(distance: Any, mixture: Mixture) -> tuple[Any, Any]:
+    """w (..., n, m) and s (..., n) from |x_k - y|^2: all of a person's vector but directions."""
     w, d = weights(distance, mixture), mixture.particles.shape[-1]
-    residual = jnp.sum(w * distance, axis=-1) / (d * mixture.bandwidth**2)
-    return w, KAPPA_SPREAD * mixture.bandwidth * (residual - 1)
+    bandwidth = mixture.bandwidth[..., None]
+    residual = (w * distance).sum(axis=-1) / (d * bandwidth**2)
+    return w, KAPPA_SPREAD * bandwidth * (residual - 1)
 
 
 def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
@@ -88,18 +95,12 @@ def moments(sums: Any, people: Any, mixture: Mixture) -> Moments:
     )
 
 
-def measured_weights(points: jax.Array, mixture: Mixture) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """w (n, m), s (n,) and |person vector| (n,): sum_k w_k^2 (|x_k - y|^2 + mass^2) + s^2."""
+def measured_weights(points: Any, mixture: Mixture) -> tuple[Any, Any, Any]:
+    """w (..., n, m), s and |person vector| (..., n): sum_k w_k^2 (|x_k - y|^2 + mass^2) + s^2."""
     distance = squared_distances(points, mixture.particles)
     w, s = weights_and_residual(distance, mixture)
-    squares = jnp.sum(w**2 * (distance + mass_weight(mixture) ** 2), axis=-1)
-    return w, s, jnp.sqrt(squares + s**2)
-
-
-@jax.jit
-def norms(points: jax.Array, mixture: Mixture) -> jax.Array:
-    """|person vector| (T, n) for points (T, n, d)."""
-    return jax.vmap(lambda *one: measured_weights(*one)[2])(points, mixture)
+    masses = mass_weight(mixture)[..., None] ** 2 * (w**2).sum(axis=-1)
+    return w, s, ((w**2 * distance).sum(axis=-1) + masses + s**2) ** 0.5
 
 
 def typical_norm(
@@ -109,11 +110,13 @@ def typical_norm(
 
     y = x_J + sigma xi with J uniform: it uses released numbers only, so a clip set from it is free.
     """
+    arrays: Any = map(np.asarray, mixture)  # few points: calls of NumPy take less
+    mixture = Mixture(*arrays)
     particles = np.asarray(mixture.particles)
     times, m, d = particles.shape
     pick = rng.integers(m, size=(times, draws, 1))
     noise = rng.standard_normal((times, draws, d), dtype=np.float32)
     points = np.take_along_axis(particles, pick, axis=1)
     points = points + np.asarray(mixture.bandwidth)[:, None, None] * noise
-    in_order = np.sort(np.asarray(norms(points, mixture), dtype=np.float64), axis=1)
+    in_order = np.sort(measured_weights(points, mixture)[2].astype(np.float64), axis=1)
     return in_order[:, round(quantile * (draws - 1))]

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from privtraj.base.arrays import Floats, Ints, Singles, along_z_curve, systematic
+from privtraj.base.arrays import WIDE, Floats, Ints, Singles, along_z_curve, systematic
 from privtraj.base.space import fold
 from privtraj.measures.base import Marginals
 from privtraj.measures.likelihood import Mixture, mass_weight, measured_weights
@@ -155,7 +155,7 @@ def normal_equations(
     return np.asarray(gram, np.float64), np.asarray(known, np.float64)
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=WIDE)
 def _summed(
     points: jax.Array, releases: StepRelease, people: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -169,13 +169,16 @@ def _summed(
         parts = jnp.split(values, size)
         return sum(parts[1:], start=parts[0]) / size  # far faster than a short axis is summed
 
-    def add(total: tuple[jax.Array, jax.Array], release: StepRelease) -> tuple[Any, None]:
+    def add(total: tuple[jax.Array, jax.Array], step: tuple[StepRelease, Any]) -> tuple[Any, None]:
         """V V^T / noise^2 and V mean / noise^2, with the chance of `people` people in the noise.
 
         The vector of a point y is ( a (x - y), mass a, s ): its means over groups, and its mean
         squares, follow from those of a, a y and a^2 times powers of y, so that it is never built.
         """
-        x, mass = release.mixture.particles, mass_weight(release.mixture)
+        release, which = step
+        x = product(which, every).reshape(-1, d)  # XLA would cut them out again for every pair
+        release = release._replace(mixture=release.mixture._replace(particles=x))
+        mass = mass_weight(release.mixture)
         weights, s, norm = measured_weights(flat, release.mixture)
         cut = jnp.minimum(1.0, release.clip / jnp.maximum(norm, 1e-12))
         a, s = cut[:, None] * weights, cut * s
@@ -195,4 +198,5 @@ def _summed(
         return (total[0] + product(scaled, scaled.T), total[1] + product(scaled, told)), None
 
     nothing = jnp.zeros((groups, groups), jnp.float32), jnp.zeros(groups, jnp.float32)
-    return jax.lax.scan(add, nothing, releases)[0]
+    every = releases.mixture.particles.reshape(len(releases.sums), -1)
+    return jax.lax.scan(add, nothing, (releases, jnp.eye(len(every), dtype=jnp.float32)))[0]

@@ -49,7 +49,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Split
 from numpy.typing import NDArray
 
-from privtraj.base.arrays import Floats
+from privtraj.base.arrays import WIDE, Floats
 from privtraj.base.errors import Arg, BudgetError, InputError
 from privtraj.privacy import noise
 from privtraj.privacy.events import GaussianSum
@@ -450,7 +450,7 @@ def _summed(
     return np.asarray(sum(_threads().map(part, firsts)))
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4), compiler_options=WIDE)
 def _all_devices(
     contribution: Callable[..., jax.Array],
     function: Any,
