@@ -147,8 +147,8 @@ def test_shares_that_fluctuate_by_noise_get_closer_to_the_truth():
 
 
 def test_a_share_that_leaves_for_one_time_only_is_brought_back():
-    shares = np.array([0.3, 0.3, 0.3, 0.45, 0.3, 0.3, 0.3])
-    assert pooled_shares(shares, apart=0.5)[3] < 0.38
+    shares = np.array([0.3, 0.3, 0.3, 0.45, 0.3, 0.3, 0.3])  # two deviations of 50 people
+    assert pooled_shares(shares, apart=0.5, people=50)[3] < 0.34
 
 
 @pytest.mark.parametrize("times", [4, 8, 14])
@@ -177,7 +177,7 @@ def test_people_who_move_are_not_outweighed_by_people_who_stay(far):
 
 def test_near_times_share_more_than_distant_ones():
     first, middle, last = pooled_shares(
-        np.array([0.3, 0.5, 0.7]), 0.4, gaps=[0.2, 1.8], people=2000
+        np.array([0.3, 0.5, 0.7]), 0.4, gaps=[0.2, 1.8], people=30
     )
     assert abs(middle - first) < 0.8 * (last - middle)
 
@@ -193,10 +193,24 @@ def test_time_has_no_direction_and_a_step_stays_a_step(apart):
 
 def test_the_more_people_the_less_is_pooled():
     shares = np.array([0.3, 0.3, 0.3, 0.45, 0.3, 0.3, 0.3])
-    bumps = [pooled_shares(shares, 0.5, people=n)[3] for n in (500, 5000, 50_000)]
+    bumps = [pooled_shares(shares, 0.5, people=n)[3] for n in (50, 500, 50_000)]
     assert bumps == sorted(bumps)
     assert bumps[0] < 0.34
     assert bumps[-1] > 0.41
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_people_who_go_to_and_fro_are_not_smoothed_away(seed):
+    """A swing far beyond chance comes back; as much noise around no swing is smoothed as before."""
+    rng, people = np.random.default_rng(seed), 600
+    swing = 0.5 + 0.4 * np.sin(np.arange(20) * 2 * np.pi / 7)
+    left = []
+    for truth in (swing, np.full(20, 0.5)):
+        noisy = rng.binomial(people, truth) / people
+        after = pooled_shares(noisy, apart=0.4, people=people)
+        left.append(np.mean((after - truth) ** 2) / np.mean((noisy - truth) ** 2))
+    assert left[0] < 2.5  # with the price for a share that stays, 26 to 62
+    assert left[1] < 0.5
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

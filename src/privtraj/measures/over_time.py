@@ -34,7 +34,11 @@ noise has variance p (1 - p) / n, n the effective number of people behind a meas
 weight of sqrt(T / n) against the variance p (1 - p) D^2 of the whole cloud:
     price = sqrt(T / n) / variance.
 Transport also charges people who really move, and would tilt the masses towards those who move
-less, so the median motion between times may cost MOTION_PRICE at most.
+less, so the median motion between times may cost MOTION_PRICE at most. And masses that do change,
+as when people leave one place for another, would be smoothed away: the price is halved as long as
+masses move farther than noise explains. With D the distances between blocks, the energy distance of
+masses a from the noisy ones p is -(a - p)' D (a - p), that of n people from those they are drawn of
+is p' D p / n in the mean, and the sum over time of the former may be that of the latter.
 
 Where people come and go, a share that changes need not have travelled: it costs no more than going
 as far as `reach`, whoever vanishes here and appears there (partial transport).
@@ -77,6 +81,7 @@ BLOCKS_PER_SIDE = {1: 20, 2: 10, 3: 6}  # by d; bounds the work; set by hand, 20
 BLOCKS_PER_SIDE_BEYOND = 4  # for more features
 BLURS = (64.0, 16.0, 4.0, 1.0)  # from blurred transport, which settles at once, to the wanted one
 SWEEPS = (30, 30, 30, 150)  # at most, of each blur
+HALVINGS = 8  # of the price, at most: then next to nothing is smoothed
 CONVERGED = 1e-12  # largest change of a share in a sweep after which none is needed
 ROUNDS = 10
 """Rounds of fitting; 30 and 60 change squared W2 by less than 4 % on the stand-ins."""
@@ -158,7 +163,7 @@ def pooled_over_time(
     """The same cells with pooled masses; gaps (T - 1,) between the times, any unit.
 
     effective_people: whose shares would by chance be as uncertain as these.  time_coupling: in
-    units of the price above, 0 for none.  reach: in shares of the box.
+    units of the price above and of what noise explains, 0 for none.  reach: in shares of the box.
     """
     if time_coupling == 0:
         return measure
@@ -187,22 +192,36 @@ def pooled_over_time(
     price = np.sqrt(len(noisy) / effective_people) / max(float(np.mean(variances)), 1e-12)
     price = time_coupling * min(price, MOTION_PRICE / max(float(np.mean(moved)), 1e-12))
 
-    masses, scaling = list(noisy), list(map(np.ones_like, noisy))
+    stages = []  # of blurred transport: eta of a mean gap, sweeps, kernels
     for factor, sweeps in zip(BLURS, SWEEPS, strict=True):
-        blur = factor / per_side**2  # eta of a mean gap
-        kernels = []  # exp(-min(|a_i - b_j|, reach)^2 / eta), up to a factor, and never 0
+        blur, kernels = factor / per_side**2, []
         for (a, b), gap in zip(pairwise(centres), gaps / gaps.mean(), strict=True):
             cost = ((a[:, None] - b[None]) ** 2).sum(axis=2)
-            cost = np.minimum(cost, reach**2)
+            cost = np.minimum(cost, reach**2)  # exp(-cost / eta), up to a factor, and never 0
             kernels.append(np.maximum(np.exp(-(cost - cost.min()) / (blur * gap)), _FAR))
-        masses = _scaled(noisy, kernels, 1 / (1 + price * blur), scaling, sweeps)
-        # a scaling is exp(potential / eta), and the next eta is a quarter
-        for t, u in enumerate(scaling):
-            scaling[t] = np.maximum(u, _TINY**0.25) ** 4
+        stages.append((blur, sweeps, kernels))
+    apart = [np.sqrt(((a[:, None] - a[None]) ** 2).sum(axis=2)) for a in centres]  # D
+    by_chance = time_coupling * sum(map(_spread, noisy, apart)) / effective_people
+    for _ in range(HALVINGS):
+        masses, scaling = list(noisy), list(map(np.ones_like, noisy))
+        for blur, sweeps, kernels in stages:
+            masses = _scaled(noisy, kernels, 1 / (1 + price * blur), scaling, sweeps)
+            # a scaling is exp(potential / eta), and the next eta is a quarter
+            for t, u in enumerate(scaling):
+                scaling[t] = np.maximum(u, _TINY**0.25) ** 4
+        changes = (after - before for after, before in zip(masses, noisy, strict=True))
+        if -sum(map(_spread, changes, apart)) <= by_chance:
+            break
+        price /= 2
     weights = measure.weights.copy()
     for row, before, after, block in zip(weights, noisy, masses, block_of_cell, strict=True):
         row[row > 0] *= (after / before)[block]
     return replace(measure, weights=weights / weights.sum(axis=1, keepdims=True))
+
+
+def _spread(masses: Floats, apart: Floats) -> float:
+    """a' D a."""
+    return float(masses @ apart @ masses)
 
 
 def _scaled(
