@@ -176,9 +176,7 @@ def test_people_who_move_are_not_outweighed_by_people_who_stay(far):
 
 
 def test_near_times_share_more_than_distant_ones():
-    first, middle, last = pooled_shares(
-        np.array([0.3, 0.5, 0.7]), 0.4, gaps=[0.2, 1.8], people=30
-    )
+    first, middle, last = pooled_shares(np.array([0.3, 0.5, 0.7]), 0.4, gaps=[0.2, 1.8], people=30)
     assert abs(middle - first) < 0.8 * (last - middle)
 
 

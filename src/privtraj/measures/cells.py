@@ -56,6 +56,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -212,10 +213,13 @@ def completed(
     errors = np.zeros((number, 1))  # of all: levels share their noise, at worst all of it
     for k, level in enumerate(levels):
         own = np.flatnonzero(best == k)
+        if not len(own):
+            continue
         taken = level.average.matrix[own]
         shown = taken @ level.counts.reshape(len(people), -1)
-        for s in range(number if len(own) else 0):
-            some = np.stack([shells[t] == s for t in own]).reshape(shown.shape)
+        shell = np.stack(list(compress(shells, best == k))).reshape(shown.shape)
+        for s in range(number):
+            some = shell == s
             sums[s, own] = (some * shown).sum(axis=1)
             covariance = noise_variance * (taken @ taken.T)
             covariance *= (some * level.cells.ravel()) @ some.T

@@ -200,8 +200,10 @@ def pooled_over_time(
             cost = np.minimum(cost, reach**2)  # exp(-cost / eta), up to a factor, and never 0
             kernels.append(np.maximum(np.exp(-(cost - cost.min()) / (blur * gap)), _FAR))
         stages.append((blur, sweeps, kernels))
-    apart = [np.sqrt(((a[:, None] - a[None]) ** 2).sum(axis=2)) for a in centres]  # D
-    by_chance = time_coupling * sum(map(_spread, noisy, apart)) / effective_people
+    apart, by_chance = [], 0.0  # D of each time, and what noise explains
+    for centre, mass in zip(centres, noisy, strict=True):
+        apart.append(np.sqrt(((centre[:, None] - centre) ** 2).sum(axis=2)))
+        by_chance += time_coupling * float(mass @ apart[-1] @ mass) / effective_people
     for _ in range(HALVINGS):
         masses, scaling = list(noisy), list(map(np.ones_like, noisy))
         for blur, sweeps, kernels in stages:
@@ -209,19 +211,16 @@ def pooled_over_time(
             # a scaling is exp(potential / eta), and the next eta is a quarter
             for t, u in enumerate(scaling):
                 scaling[t] = np.maximum(u, _TINY**0.25) ** 4
-        changes = (after - before for after, before in zip(masses, noisy, strict=True))
-        if -sum(map(_spread, changes, apart)) <= by_chance:
+        moved = 0.0
+        for after, before, between in zip(masses, noisy, apart, strict=True):
+            moved -= float((after - before) @ between @ (after - before))
+        if moved <= by_chance:
             break
         price /= 2
     weights = measure.weights.copy()
     for row, before, after, block in zip(weights, noisy, masses, block_of_cell, strict=True):
         row[row > 0] *= (after / before)[block]
     return replace(measure, weights=weights / weights.sum(axis=1, keepdims=True))
-
-
-def _spread(masses: Floats, apart: Floats) -> float:
-    """a' D a."""
-    return float(masses @ apart @ masses)
 
 
 def _scaled(
