@@ -217,9 +217,9 @@ def completed(
             continue
         taken = level.average.matrix[own]
         shown = taken @ level.counts.reshape(len(people), -1)
-        shell = np.stack(list(compress(shells, best == k))).reshape(shown.shape)
+        in_shell = np.stack(list(compress(shells, best == k))).reshape(shown.shape)
         for s in range(number):
-            some = shell == s
+            some = in_shell == s
             sums[s, own] = (some * shown).sum(axis=1)
             covariance = noise_variance * (taken @ taken.T)
             covariance *= (some * level.cells.ravel()) @ some.T

@@ -211,10 +211,10 @@ def pooled_over_time(
             # a scaling is exp(potential / eta), and the next eta is a quarter
             for t, u in enumerate(scaling):
                 scaling[t] = np.maximum(u, _TINY**0.25) ** 4
-        moved = 0.0
+        changed = 0.0
         for after, before, between in zip(masses, noisy, apart, strict=True):
-            moved -= float((after - before) @ between @ (after - before))
-        if moved <= by_chance:
+            changed -= float((after - before) @ between @ (after - before))
+        if changed <= by_chance:
             break
         price /= 2
     weights = measure.weights.copy()
