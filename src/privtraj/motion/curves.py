@@ -181,7 +181,12 @@ class Curves(Carrier):
         def read(some: Points, rng: np.random.Generator) -> Points:
             if smooth is None:
                 return process.through(some, self.clock, where, rng)
-            return between(some, self.clock, where, process, smooth, rng)
+            values = between(some, self.clock, where, process, smooth, rng)
+            in_time = np.argsort(where, kind="stable")
+            for k in np.flatnonzero(self.directions):  # nobody falls, by no last digit either
+                along = self.directions[k] * values[:, in_time, k]
+                values[:, in_time, k] = self.directions[k] * np.maximum.accumulate(along, axis=1)
+            return values
 
         alike = not process.variance(np.ones(1)).any()  # nobody's own chance between the knots
         known = read(knots, rng) if alike and len(knots) < len(chosen) else None

@@ -352,13 +352,14 @@ def family(values: Floats, times: Floats, lives: Lives, ordered: Floats, axes: A
         tree = cKDTree(apart_by * paths[there, column])
         nearest = tree.query(apart_by * paths[born, column])[1]
         mothers = parent[born] = there[nearest]
-        apart = paths[mothers, column] - paths[born, column]
+        mother, own = paths[mothers, column][:, None], paths[born, column][:, None]
         after = when > t
         share = np.clip((when[after] - t) / PARTING, 0.0, 1.0)
         fading = (1 - share) ** 2 * (1 + 2 * share)  # from 1 to 0, smoothly
-        fade = np.where(ordered, 1.0, fading[:, None])
-        fade = np.where(axes.categories | fixed, 0.0, fade)
-        parted = paths[np.ix_(born, after)] + apart[:, None] * fade
+        kept = axes.categories | fixed
+        fade = np.where(kept, 0.0, fading[:, None])
+        later = paths[np.ix_(born, after)]  # from the mother on, so that no rounding falls
+        parted = np.where(ordered & ~kept, mother + (later - own), later + (mother - own) * fade)
         paths[np.ix_(born, after)] = np.clip(parted, 0.0, 1.0)
         inherited = np.where(fixed, paths[np.ix_(born, ~after)], paths[np.ix_(mothers, ~after)])
         paths[np.ix_(born, ~after)] = inherited
