@@ -88,6 +88,8 @@ OTHERS = {
     "over_time.BLOCKS_PER_SIDE_BEYOND": WORK,
     "over_time.BLURS": NAMED,
     "over_time.SWEEPS": PRECISION,
+    "over_time.HALVINGS": PRECISION,
+    "windows._APART": PRECISION,
     "over_time.CONVERGED": PRECISION,
     "over_time.ROUNDS": PRECISION,
     "over_time.ACTION": PRECISION,
