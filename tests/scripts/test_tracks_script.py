@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from script_runs import imported, run
 
+import privtraj as pt
+
 pytestmark = pytest.mark.thorough
 
 
@@ -14,12 +16,13 @@ def tracks():
 
 
 def test_a_population_is_the_same_whoever_is_drawn(tracks):
-    (people, others), (again, _) = tracks.simulated(3, 0), tracks.simulated(3, 1)
+    (people, others, shared), (again, *_) = tracks.simulated(3, 0), tracks.simulated(3, 1)
     assert people.shape == again.shape
     assert 40 <= people.shape[0] <= 60
     assert 13 <= people.shape[1] <= 20
     assert not np.array_equal(people, again)
     np.testing.assert_allclose(people.mean(axis=0), others.mean(axis=0), atol=0.1)
+    assert pt.metrics.path_lengths(shared).mean() < pt.metrics.path_lengths(others).mean()
 
 
 def test_tracks_of_a_file_are_those_that_are_whole_where_most_are(tracks, tmp_path):
