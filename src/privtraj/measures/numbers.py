@@ -321,9 +321,10 @@ def through_windows(
     by_place = growth is not None and Growth.declared(growth).by_place is not None
     if by_place or waits:
         paths = follow(equal_weight(clouds, weights, m, rng), centres, reference)
+        if by_place:
+            return at_knots._replace(particles=reborn(paths, centres, at, rng)), knots
         held = paths[:, np.searchsorted(windows.edges, knots)].swapaxes(0, 1)
-        people = reborn(paths, centres, at, rng) if by_place else held
-        return at_knots._replace(particles=people), knots
+        return at_knots._replace(particles=held), knots
     few = equal_weight(clouds, weights, min(STARTS, m), rng)
     paths = follow(few, centres, reference.fitted(few[:, :: max(1, STARTS // FITTED)], centres))
     clouds = equal_weight(clouds, weights, m * READINGS, rng)

@@ -192,13 +192,15 @@ def pooled_over_time(
     price = np.sqrt(len(noisy) / effective_people) / max(float(np.mean(variances)), 1e-12)
     price = time_coupling * min(price, MOTION_PRICE / max(float(np.mean(moved)), 1e-12))
 
-    stages = []  # of blurred transport: eta of a mean gap, sweeps, kernels
+    costs = []  # min(|a_i - b_j|, reach)^2 between neighbouring times, the least being 0
+    for a, b in pairwise(centres):
+        cost = np.minimum(((a[:, None] - b[None]) ** 2).sum(axis=2), reach**2)
+        costs.append(cost - cost.min())
+    stages = []  # of blurred transport: eta of a mean gap, sweeps, kernels, which are never 0
     for factor, sweeps in zip(BLURS, SWEEPS, strict=True):
         blur, kernels = factor / per_side**2, []
-        for (a, b), gap in zip(pairwise(centres), gaps / gaps.mean(), strict=True):
-            cost = ((a[:, None] - b[None]) ** 2).sum(axis=2)
-            cost = np.minimum(cost, reach**2)  # exp(-cost / eta), up to a factor, and never 0
-            kernels.append(np.maximum(np.exp(-(cost - cost.min()) / (blur * gap)), _FAR))
+        for cost, gap in zip(costs, gaps / gaps.mean(), strict=True):
+            kernels.append(np.maximum(np.exp(-cost / (blur * gap)), _FAR))
         stages.append((blur, sweeps, kernels))
     apart, by_chance = [], 0.0  # D of each time, and what noise explains
     for centre, mass in zip(centres, noisy, strict=True):

@@ -177,12 +177,12 @@ class Curves(Carrier):
             knots = in_order(knots, self.directions, self.clock, self.rates)
         offset = _Offset.at(where, self.clock, width, self.directions)
         smooth = "spline" if ordered else interpolation or self.usual
+        in_time = np.argsort(where, kind="stable")
 
         def read(some: Points, rng: np.random.Generator) -> Points:
             if smooth is None:
                 return process.through(some, self.clock, where, rng)
             values = between(some, self.clock, where, process, smooth, rng)
-            in_time = np.argsort(where, kind="stable")
             for k in np.flatnonzero(self.directions):  # nobody falls, by no last digit either
                 along = self.directions[k] * values[:, in_time, k]
                 values[:, in_time, k] = self.directions[k] * np.maximum.accumulate(along, axis=1)
