@@ -277,7 +277,8 @@ def error_of(seed: int, decision: str, option: Any, run: int) -> tuple[float, An
     snapshots = pt.Snapshots.from_arrays(
         when, points, bounds=[(0, 1)] * d, bins=population.times, time_range=(0, 1)
     )
-    settings: Any = {"epsilon": EPSILON, "delta": DELTA, "seed": run}
+    own = 1000 * seed + run  # noise that populations share would be one draw, however many they are
+    settings: Any = {"epsilon": EPSILON, "delta": DELTA, "seed": own}
     choices = curves.BENDINGS
     if option != "auto":
         settings |= EVERY[decision].settings(option)
