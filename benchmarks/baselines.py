@@ -43,7 +43,6 @@ from privtraj.measures.base import (
 )
 from privtraj.measures.cells import MOST_CELLS_PER_TIME
 from privtraj.measures.langevin import (
-    TIME_COUPLING,
     Fixed,
     MomentSource,
     gradient_schedule,
@@ -372,7 +371,7 @@ class NonPrivate(Baseline):
         state, _ = run(
             middle(times, self.particles, d),
             exact_moments(centres, parts),
-            gradient_schedule(self.steps, TIME_COUPLING, d),
+            gradient_schedule(self.steps, 1 / self.steps, d),
             Fixed.between(np.diff(unit_time(when, when))),
             rng,
         )

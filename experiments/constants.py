@@ -1,7 +1,7 @@
 """Which constants of the measures matter: each is halved and doubled, and people are fitted again.
 
-    python experiments/constants.py [--only PART] [--members 0 8] [--names cells.TAILS ...]
-                                    [--set cells.TAILS=VALUE ...] [--trials FILE]
+    python experiments/constants.py [--only PART] [--members 0 8] [--names cells.PARTS ...]
+                                    [--set cells.PARTS=VALUE ...] [--trials FILE]
                                     [--finer] [--seconds 600] [--jobs N]
                                     [--out FILE.csv] [--table FILE.csv]
 
@@ -65,6 +65,7 @@ OTHERS = {
     "cells.PARTS": PRECISION,
     "cells.FARTHEST": PRECISION,
     "cells.LEAST_PART": PRECISION,
+    "cells.ROUNDS": NAMED,
     "cells._WHOLE_DRAWS": PRECISION,
     "cells._EVEN": NAMED,
     "counts.RELEASED_PARTICLES": PRECISION,
@@ -75,6 +76,7 @@ OTHERS = {
     "gradients.MOST_WORK": WORK,
     "langevin.SINKHORN_SWEEPS": PRECISION,
     "langevin.OWN_SWEEPS": PRECISION,
+    "langevin.ANNEALED_TO": NAMED,
     "langevin.BIAS_LIMIT": PRECISION,
     "langevin.FIRST_BANDWIDTH": NAMED,
     "likelihood.CLIP_DRAWS": PRECISION,
@@ -104,7 +106,6 @@ OTHERS = {
     "persistence.MOST_EACH": PRECISION,
     "persistence._LEAST_PRECISION": PRECISION,
     "persistence._GRID": PRECISION,
-    "persistence._REACH": PRECISION,
     "persistence._PLACES": PRECISION,
     "persistence._THIRDS": NAMED,
     "persistence._HALVINGS": PRECISION,
@@ -162,14 +163,12 @@ def _first_two(rounds: Any, factor: float) -> Any:
 
 
 RULES: dict[str, Callable[[Any, float], Any]] = {
-    "gradients.CLIP_QUANTILE": _odds,
+    "base.CLIPPED": _odds,
     "langevin.SETTLING_SHARE": _odds,
     "langevin.LIGHT": _from(1),
     "pairs.MANY": lambda many, factor: np.append(1.0, many[1:] * factor),
-    "persistence._PRIOR": lambda prior, factor: (prior[0], prior[1] * factor),
     "reweighting.KERNEL_KEPT": lambda kept, factor: _odds(kept**2, factor) ** 0.5,
     "tables.ROUNDS": _first_two,
-    "windows.REST": _odds,
 }
 """Of those for which half and twice as much mean something else."""
 

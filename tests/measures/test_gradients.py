@@ -99,7 +99,7 @@ def test_a_step_is_clipped_and_its_noise_stated_by_the_same_clip():
     mixture = middle(2, 4, 2).mixture
     _, drift = gradients(mixture)
     (release,), (step,) = asked, gradients.releases
-    clip = typical_norm(mixture, np.random.default_rng(0), module.CLIP_QUANTILE)
+    clip = typical_norm(mixture, np.random.default_rng(0), 1 - module.CLIPPED)
     np.testing.assert_array_equal(release.question.clip, clip)
     np.testing.assert_array_equal(step.clip, clip)
     np.testing.assert_allclose(step.noise, clip * 3 / people)

@@ -33,7 +33,7 @@ def windows_for(clouds, seed=0, epsilon=1.0):
     """How many windows follow from a look at people in the plane."""
     look = looked(clouds, seed=seed)
     motions = choice.possible_motions(look, T, EACH)
-    per_window = choice.WINDOW_NOISE[2] * look.variance / (look.people * epsilon)
+    per_window = 4 * choice.WINDOW_NOISE * look.variance / (look.people * epsilon)
     chosen = choice.choose_windows(motions, T, look.variance, per_window, BINS)
     return chosen.of_moment[-1] + 1
 
@@ -143,7 +143,7 @@ def wave(f, moments):
 
 def chosen(moving, people, features=2, most=100, moments=None):
     moments = np.linspace(0, 1, 241) if moments is None else moments
-    noise = choice.WINDOW_NOISE.get(features, choice.WINDOW_NOISE_OF_GRADIENTS)
+    noise = choice.WINDOW_NOISE * features**2
     motions = Motions(np.ones(1), moving[None])
     windows = choice.choose_windows(motions, moments, 0.05, noise * 0.05 / people, most)
     return windows.of_moment[-1] + 1

@@ -32,7 +32,6 @@ from privtraj.assess.common import SURE
 from privtraj.base.arrays import Floats
 from privtraj.base.errors import about, first_few
 from privtraj.columns.kinds import Axes, Category, Column
-from privtraj.measures.pairs import OVER_TIME
 from privtraj.measures.tables import ROUNDS, TABLES, VALUES, WINDOWS, Detail
 
 if TYPE_CHECKING:
@@ -94,8 +93,7 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
     bands = np.array([axes.levels[k] or few + (k in lacks) for k in axes.counted], float)
     alone = np.repeat(np.where(numbers, VALUES[0], bands), np.where(numbers, 3, 1))
     pairs = np.array([a * b for a, b in combinations(bands, 2)] or [1.0])
-    wide = WINDOWS * OVER_TIME**2  # cells whose root is the budget of one over time
-    first, chosen = (np.concatenate([one, pairs]) for one in (wide * bands, parts * pairs))
+    first, chosen = (np.concatenate([one, pairs]) for one in (WINDOWS * bands, parts * pairs))
     in_bands, later = few / (1 - few**-2.0), sum(ROUNDS[2:])
 
     def variance(share: float, cells: float, sizes: Floats) -> float:
@@ -106,12 +104,12 @@ def group_noise(mu: float, columns: Sequence[Column], people: float) -> dict[str
         if column.of:
             continue
         if not isinstance(column, Category):
-            over_time = WINDOWS * in_bands * variance(ROUNDS[1], wide * few, first)
+            over_time = WINDOWS * in_bands * variance(ROUNDS[1], WINDOWS * few, first)
             mean = 1 / (1 / (VALUES[0] * variance(ROUNDS[0], VALUES[0], alone)) + 1 / over_time)
             made[column.name] = GroupNoise(0.0, math.sqrt(mean))
             continue
         n, cells = float(column.levels), float(column.levels * few)
-        over_time = WINDOWS * variance(ROUNDS[1], wide * n, first)
+        over_time = WINDOWS * variance(ROUNDS[1], WINDOWS * n, first)
         count = 1 / (1 / variance(ROUNDS[0], n, alone) + 1 / over_time)
         mean = 1 / (
             1 / (in_bands * variance(ROUNDS[1], cells, first))

@@ -16,8 +16,10 @@ expect from N people at epsilon, if they occupy a part of the box of width s (in
     E(G) = d / (24 G^2)  +  c_d s^2 sqrt((s G)^d) / (N epsilon).
 The first term is what cells hide. The second is noise: the cells around people draw noise of
 sqrt((s G)^d) / epsilon people together, a share of all people that is carried over a squared
-distance c_d s^2. Concentrated people in a large box are as others in a small one, hence the s. E is
-smooth in N epsilon, so more people or more budget never cross a jump of the rule.
+distance c_d s^2: c_d = sqrt(2) d w^2 / 12, w = `USUAL_WIDTH`, is the variance of people who are
+even over w, times the deviation sqrt(2) of the noise of a cell. Concentrated people in a large box
+are as others in a small one, hence the s. E is smooth in N epsilon, so more people or more budget
+never cross a jump of the rule.
 """
 
 from __future__ import annotations
@@ -61,9 +63,6 @@ from privtraj.recipe import Recipe
 # whole reaches on them and on data that no number was set on. N: people per time.  d: features.
 CELLS = "people per cell"
 SURVEY = "how concentrated people are"
-NOISE_COST = 0.01  # c_d of each feature: squared distance over which noise carries people, against
-# what cells hide. Fast loops want half (.7 (.2) of their error; twice: 1.6 (.2)), people at rest do
-# not: by the regret of benchmarks/regret.py over even seeds, half or twice as much costs 4 %
 USUAL_WIDTH = 0.3  # of people, in sides of the box; wider ones want no other cells, same sweep
 RELEASED_PARTICLES = 256  # at each time; set by hand, 2026-11
 MOST_REMEMBERED = 2**21  # counts that a model keeps for later batches, 16 MB; set by hand, 2026-11
@@ -207,6 +206,6 @@ def expected_error(
 ) -> float:
     """E, squared W2 in squared shares of the box."""
     width = min(1.0, area ** (1 / features) / USUAL_WIDTH)
-    cost = NOISE_COST * features * width**2
+    cost = math.sqrt(2) * features * (USUAL_WIDTH * width) ** 2 / 12
     noise = cost * (width * side) ** (features / 2) / (people * epsilon)
     return features / (24 * side**2) + noise

@@ -27,8 +27,16 @@ import jax
 import numpy as np
 
 from privtraj.base.arrays import Floats
-from privtraj.measures.base import Marginals, Progress, Task, left, planned_event, slack_reserve
-from privtraj.measures.langevin import TIME_COUPLING, Fixed, gradient_schedule, middle, run
+from privtraj.measures.base import (
+    CLIPPED,
+    Marginals,
+    Progress,
+    Task,
+    left,
+    planned_event,
+    slack_reserve,
+)
+from privtraj.measures.langevin import Fixed, gradient_schedule, middle, run
 from privtraj.measures.likelihood import (
     Mixture,
     Moments,
@@ -52,7 +60,6 @@ MAX_PARTICLES = 512  # chosen for a user; bounds the work; set by hand, 2026-11
 LEAST_PARTICLES = 4  # two miss groups: 1.7 times the error in eight features, 2026-11-16
 LEAST_AFFORDED = 16  # particles that are kept however long a fit then takes; set by hand, 2026-11
 MOST_WORK = 1e11  # numbers summed over people in one fit: some five minutes on two cores, measured
-CLIP_QUANTILE = 0.9  # 0.8 is as good, 0.97 is 2 % worse: reweighting knows the clip
 
 
 class Gradients(Numbers):
@@ -127,7 +134,7 @@ class GradientSettings:
     steps: int
     noise_multiplier: float
     worth: float
-    time_coupling: float = TIME_COUPLING
+    time_coupling: float = 1 / STEPS
     bandwidth: float | None = None
     by_hand: bool = False
 
@@ -154,7 +161,7 @@ def gradient_settings(
         steps=steps,
         noise_multiplier=math.sqrt(steps) / mu,
         worth=bought,
-        time_coupling=TIME_COUPLING if coupling is None else coupling,
+        time_coupling=1 / steps if coupling is None else coupling,
         bandwidth=recipe.bandwidth,
         by_hand=recipe.particles is not None or recipe.bandwidth is not None,
     )
@@ -164,8 +171,8 @@ class PrivateGradients:
     """Moments from noisy clipped sums over people: one release per step, paid for in the ledger.
 
     ask: the guard's door.  people: (T,) whose sums these are, public or released.
-    noise_multiplier: z of every step.  The clip c is the CLIP_QUANTILE of the vectors of people
-    whom the released mixture would itself produce.  releases: all that were made so far.
+    noise_multiplier: z of every step.  The clip c is one below which are all but CLIPPED of the
+    vectors of people whom the released mixture would itself produce.  releases: all so far.
     """
 
     def __init__(
@@ -183,7 +190,7 @@ class PrivateGradients:
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, Any]:
         mixture = jax.device_get(mixture)  # once, for all that is computed on the host
-        clip = typical_norm(mixture, self._rng, CLIP_QUANTILE)
+        clip = typical_norm(mixture, self._rng, 1 - CLIPPED)
         kernel = KernelSum(mixture.particles, mass_weight(mixture), mixture)
         question = KernelSums(weights_and_residual, kernel, clip)
         sums = self._ask(Release(question, Gaussian(self._noise_multiplier), STEP))

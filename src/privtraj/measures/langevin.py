@@ -39,18 +39,17 @@ from privtraj.recipe import LARGEST_BANDWIDTH, SMALLEST_BANDWIDTH
 SEARCH_STEPS = 2  # first steps, which find the people's place and scale; none: 1.21 (.06) times
 # the error, of 3,000 people 1.46 (.09)
 SETTLING_SHARE = 0.4  # of the steps, at the end; .57 has 1.17 (.10) times the error, .25 1.04
-ANNEALED_TO = 0.1  # of the bandwidth, at least, over the search, and over the annealing; half or
-# twice as much: the same to 5 %
 STEP_NOISE = 0.35  # of a step, in bandwidths over all coordinates: privacy noise at most, and in
 # all with Langevin noise; half or twice as much has 1.2 times the error
 # The step
-TIME_COUPLING = 0.1  # weight of the neighbours in a unit step; twice has 1.1 times the error
 SINKHORN_SWEEPS = 8  # warm-started: L1 marginal errors of 2e-3 to 2e-2, measured, 2026-11
 OWN_SWEEPS = 4  # of a time with itself, which settle faster
 BIAS_LIMIT = 4.0  # of log weights; keeps responsibilities finite: 20 gives the same to 1 %
 LIGHT = 0.4  # mass in 1/m, 1 being usual, of those who move; as far above it particles split. None
 # move: 1.07 (.05) times the error, 2.8 at worst
 FIRST_BANDWIDTH = 12**-0.5  # standard deviation of somebody anywhere in the box
+ANNEALED_TO = (SMALLEST_BANDWIDTH / FIRST_BANDWIDTH) ** 0.5  # of the bandwidth, at least, over the
+# search, and over the annealing: together from the first to the smallest
 
 S = TypeVar("S", bound=tuple[Any, ...])  # a schedule
 

@@ -34,9 +34,9 @@ noise has variance p (1 - p) / n, n the effective number of people behind a meas
 weight of sqrt(T / n) against the variance p (1 - p) D^2 of the whole cloud:
     price = sqrt(T / n) / variance.
 Transport also charges people who really move, and would tilt the masses towards those who move
-less, so the median motion between times may cost MOTION_PRICE at most. And masses that do change,
-as when people leave one place for another, would be smoothed away: the price is halved as long as
-masses move farther than noise explains. With D the distances between blocks, the energy distance of
+less: their motion, T times the median between two times, is part of the variance. And masses that
+do change, as when people leave one place for another, would be smoothed away: the price is halved
+as long as masses move farther than noise explains. With D the distances between blocks, the energy distance of
 masses a from the noisy ones p is -(a - p)' D (a - p), that of n people from those they are drawn of
 is p' D p / n in the mean, and the sum over time of the former may be that of the latter.
 
@@ -76,7 +76,6 @@ from privtraj.motion.process import matched
 CAUTION = 4.0  # times the estimated motion: 1 blurs people who move, 4, 8 and 32 do not, and 4
 # averages most; on stand-ins, three or four seeds, 2026-11-16
 FOLLOWED = 256  # people at each time whose motion is measured: a median, within a few percent
-MOTION_PRICE = 0.03  # most that the median motion may cost; without, loops have 2.3 (.4) the error
 BLOCKS_PER_SIDE = {1: 20, 2: 10, 3: 6}  # by d; bounds the work; set by hand, 2026-11
 BLOCKS_PER_SIDE_BEYOND = 4  # for more features
 BLURS = (64.0, 16.0, 4.0, 1.0)  # from blurred transport, which settles at once, to the wanted one
@@ -189,8 +188,8 @@ def pooled_over_time(
     moved = []
     for a, b in pairwise(followed):
         moved.append(np.median(((a - b[matched(a, b)]) ** 2).sum(axis=1)))
-    price = np.sqrt(len(noisy) / effective_people) / max(float(np.mean(variances)), 1e-12)
-    price = time_coupling * min(price, MOTION_PRICE / max(float(np.mean(moved)), 1e-12))
+    variance = float(np.mean(variances)) + len(noisy) * float(np.mean(moved))
+    price = time_coupling * np.sqrt(len(noisy) / effective_people) / max(variance, 1e-12)
 
     costs = []  # min(|a_i - b_j|, reach)^2 between neighbouring times, the least being 0
     for a, b in pairwise(centres):

@@ -37,7 +37,6 @@ from typing import NamedTuple
 import numpy as np
 
 from privtraj.base.arrays import Floats, Ints
-from privtraj.measures.windows import REST
 
 PER_GROUP = 4
 """Cells of a number in each of its groups: correlations within groups are seen by covariances."""
@@ -46,11 +45,6 @@ SIZES = 4.0 ** np.arange(-2, 7)
 be seen to what cannot be missed."""
 MANY = np.array([1.0, 0.3, 0.1, 0.03])
 """Of the contrasts of an order, that are not 0: 1 alone loses 7 % in means."""
-CHANGES = 0.1
-"""Share of a squared contrast that changes with each polynomial of time, where that was not seen:
-.3 loses 5 % in answers."""
-OVER_TIME = 3.0
-"""What is told first of a column over time, against pairs: 1 loses 8 % in shares."""
 RAKINGS, DESIGN_STEPS = 10, 40
 LEAST_PART = 0.1
 """Tables with less than this share of the mean budget are not asked."""
@@ -384,10 +378,10 @@ def _kept(values: Floats, variance: Floats, level: Floats) -> tuple[Floats, Floa
     with np.errstate(divide="ignore"):
         mixed = np.logaddexp(some, np.log1p(-many) + rest)  # (shares, sizes, n)
     alone = float(rest.sum())
-    logs = mixed.sum(axis=2) + math.log((1 - REST) / (len(MANY) * len(spreads)))
+    logs = mixed.sum(axis=2) + math.log(0.5 / (len(MANY) * len(spreads)))
     top = max(float(logs.max()), alone)
     chances = np.exp(logs - top)
-    whole = float(chances.sum()) + REST * math.exp(alone - top)
+    whole = float(chances.sum()) + 0.5 * math.exp(alone - top)
     there = np.einsum("mk,mkn->kn", chances / whole, np.exp(some - mixed))  # chances of sizes
     share = spreads / total
     mean = values * share
@@ -495,7 +489,8 @@ def explained(tables: Noisy, known: list[Known], cuts: list[Cut], part: Ints) ->
         always_precision[at] = _of_a_cell(seen, rows, columns) / people**2
         doubts[i, j] = [found.doubt[0]]
         if (i, j, PARTS) not in tables:
-            doubts[i, j] += [CHANGES * found.square[0]] * (len(held) - 1)
+            # what changes with polynomial k of time falls as its slope grows
+            doubts[i, j] += [found.square[0] / (k + 1) ** 2 for k in range(1, len(held))]
             continue
         counts, variance = tables[i, j, PARTS]
         same = _raked(always[at] / people, by_part[i], by_part[j])
@@ -514,13 +509,10 @@ def explained(tables: Noisy, known: list[Known], cuts: list[Cut], part: Ints) ->
 
 def every_two(cuts: list[Cut]) -> dict[Key, float]:
     """Bands of every two columns, and of each over time, with budgets in proportion to the root of
-    their cells (the least variance, summed over the cells of all tables), over time OVER_TIME times
-    that."""
-    sides, time = [count(cut.bands) for cut in cuts], len(cuts) - 1
-    return {
-        (i, j, BANDS): math.sqrt(sides[i] * sides[j]) * (OVER_TIME if j == time else 1.0)
-        for i, j in combinations(range(len(cuts)), 2)
-    }
+    their cells (the least variance, summed over the cells of all tables)."""
+    sides = [count(cut.bands) for cut in cuts]
+    every = combinations(range(len(cuts)), 2)
+    return {(i, j, BANDS): math.sqrt(sides[i] * sides[j]) for i, j in every}
 
 
 def most_telling(found: Explained, budget: float) -> dict[Key, float]:

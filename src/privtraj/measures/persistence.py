@@ -57,12 +57,7 @@ times the error."""
 MOST_EACH = 64
 """Whole numbers of a person of several pairs, per feature: rounding is then far below noise."""
 
-_PRIOR = (-2.0, 1.5)
-"""Mean and deviation of log(lasting / moving), log(fresh / moving) and log(memory), where moving =
-1 - lasting - fresh: wide, settles what noise leaves open. Half or twice the deviation: the same
-error to 1 % (+- 5 %), but 13 % more of few pairs with twice; 3 % more with a mean of -1."""
-_GRID = (9, 9, 25)  # values of each that are tried, up to so many deviations from the mean:
-_REACH = 2.5
+_GRID = (9, 9, 25)  # values that are tried of 1 - lasting, of fresh in it, and of memory
 _LEAST_PRECISION = 1e-3  # of a correlation of which pairs say nothing
 _PLACES = 8  # lags that stand for those of a bin
 
@@ -264,14 +259,14 @@ def fit_persistence(
     shares = weights / np.where(total > 0, total, 1)
     possible = shares.sum(axis=1) > 0
     counts, lags, shares = counts[possible], lags[possible], shares[possible]
-    # members (C,) of the family, what they say at the lags (C, L, n), how unlikely each is
-    away = [np.linspace(-_REACH, _REACH, count) for count in _GRID]
-    smooth, *units = (of.ravel() for of in np.meshgrid([1, 0], *away, indexing="ij"))
-    logs = [_PRIOR[0] + _PRIOR[1] * z for z in units]
-    parts = np.exp([logs[0], logs[1], np.zeros_like(logs[0])])
-    lasting, fresh, _ = parts / parts.sum(axis=0)
-    unlikely = np.square(units).sum(axis=0) / 2
-    members = (smooth.astype(np.int64), lasting, fresh, np.exp(logs[2]))
+    # members (C,) of the family, equally likely: what lasts, is fresh and moves is even on the
+    # simplex, memory is log-even from the first bin of lags to the range; what they say at the lags
+    # (C, L, n)
+    even = [(np.arange(count) + 0.5) / count for count in _GRID]
+    smooth, *units = (of.ravel() for of in np.meshgrid([1, 0], *even, indexing="ij"))
+    other = np.sqrt(units[0])  # 1 - lasting
+    length = edges[1] ** (1 - units[2])
+    members = (smooth.astype(np.int64), 1 - other, other * units[1], length)
     each, last, new, memory = (of.reshape(-1, 1, 1) for of in members)
     said = last + (1 - last - new) * _kernel(lags / memory, each == 1)
     fitted, measured, errors = [], [], []
@@ -282,7 +277,7 @@ def fit_persistence(
         table = _table_of_kinds(float(np.clip(middle, 0.001, 0.999))).T
         pi = np.stack([np.interp(said, _CORRELATIONS, column) for column in table], axis=-1)
         mean = (pi * shares[..., None]).sum(axis=2)
-        against = _unlikeliness(seen, noise_variance, mean).sum(axis=-1) + unlikely
+        against = _unlikeliness(seen, noise_variance, mean).sum(axis=-1)
         fitted.append(_likeliest(against, *members))
         # of each bin by itself: what its numbers leave possible, all correlations alike before
         pi = np.stack([np.interp(rho, _CORRELATIONS, column) for column in table], axis=-1)

@@ -45,8 +45,6 @@ a drift of shares from 20 to 70 % of 8,000 people, and 0 loses 5 % in total vari
 settles what tables cannot tell."""
 LEAST_SHARE = 1e-4
 """Of a cell to begin with."""
-WIDEST = 1 / 8
-"""Width of a particle to begin with, along the ranks of a number; 1/20 loses 5 %."""
 
 Singles = NDArray[np.float32]
 
@@ -108,11 +106,6 @@ def fitted(problem: Problem, rng: np.random.Generator) -> list[Singles]:
     for target, over_time, cut in zip(problem.alone, problem.over_time, problem.cuts, strict=True):
         shares = np.maximum(target.shares.astype(np.float64), 0) + LEAST_SHARE
         own = rng.standard_normal((PARTICLES, len(shares)))
-        if cut.near:
-            known = shares[: len(shares) - cut.lacks]
-            places = np.cumsum(known / known.sum())
-            centre = places[rng.choice(len(known), PARTICLES, p=known / known.sum())]
-            own[:, : len(known)] = -0.5 * ((places - centre[:, None]) / WIDEST) ** 2
         there = np.maximum(over_time.shares / problem.sizes[:, None], LEAST_SHARE)
         change = np.log(there / (problem.sizes @ there))[:, cut.of_cell]
         begin = np.log(shares) + change[:, None] + own

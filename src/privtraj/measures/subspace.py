@@ -18,11 +18,10 @@ orthogonal ensemble: standard deviation s beside the diagonal, sqrt(2) s on it, 
 ends at 2 s sqrt(d).
 
 The rank r is the least for which no direction beyond the first r stands out: the next eigenvalue of
-the noisy covariance is either a small share of all variance, or no more above the mean of those
-beyond than the spectrum of the noise reaches, 2 s sqrt(d). The r directions are a subspace if r is
-small, if they hold most of the variance, and if what the noise may hide is worth missing: a hidden
-direction has up to 2 s sqrt(d) of variance, which is lost, while gradients in all d features cost
-noise that grows with d^2. What is outside is released as a variance per feature,
+the noisy covariance is no more above the mean of those beyond than the spectrum of the noise
+reaches, 2 s sqrt(d) and d^(-2/3) of it more, the scale on which its end is known (Tracy and Widom
+1994). The r directions are a subspace if r is small, if they hold most of the variance, and if
+noise hides less than half of it. What is outside is released as a variance per feature,
 
     outside = diag( (1 - A A') C (1 - A A') ),    A (d, r) the axes, C the covariance,
 
@@ -51,7 +50,7 @@ import numpy as np
 
 from privtraj.base.arrays import Floats
 from privtraj.base.space import Slabs
-from privtraj.measures.base import Marginals
+from privtraj.measures.base import CLIPPED, Marginals
 from privtraj.measures.windows import LOOK_SIDES
 from privtraj.motion.process import Reference, least_action
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
@@ -70,24 +69,12 @@ SHELL_RATIO = 2 ** (-1 / 3)
 """Of the radius of a shell to that of the next: the clip is up to a quarter larger than needed."""
 SHELLS = 16
 """Shells, down to 1/32 of the radius of the box; people nearer to their mean count as there."""
-CLIPPED = 0.05
-"""Share of the records, at most, that are farther away than the clip allows for, and are shortened
-to it: the second moment of the others would be noisier for the sake of these."""
 MEAN_WEIGHT = 0.5
 """Of the mean, in clips, beside the second moment: it costs an eighth of the noise."""
-EDGE = 1.2
-"""Times 2 noise sqrt(d), where the spectrum of much noise ends: of 2,000 noise matrices one in 80
-has an eigenvalue beyond it with 6 features, one in 2,000 with 20; with 1.1, one in 24."""
-SMALL = 0.02
-"""Of all variance: a direction with less is released as variance, whatever its noise."""
 FEATURES_PER_AXIS = 4
 """At least, of a subspace: in two axes of six features squared W2 was 1.3 times that in all of them
 (eight data sets of 1,000 people at 5 times), in those of eight 1.03 (ten); 2026-11-16. So one is
 looked for where two axes would do."""
-AS_COSTLY = 25.0
-"""Features in which the noise of gradients costs as much as a hidden direction with all variance.
-Of 190 fits with 6 to 20 features, 300 to 3,000 people at 5 times, a subspace of six was worse where
-noise may hide more than .1 of the variance, one of twenty better up to .8; 2026-11-16."""
 REACH = 3.0
 """Standard deviations along the widest axis from the centre to the walls: of a Gaussian, three in
 a thousand are moved to the wall, of groups nobody."""
@@ -228,7 +215,8 @@ class Spectrum:
     @property
     def edge(self) -> float:
         """Where the spectrum of the noise ends."""
-        return EDGE * 2 * self.noise * math.sqrt(len(self.values))
+        d = len(self.values)
+        return (1 + d ** (-2 / 3)) * 2 * self.noise * math.sqrt(d)
 
     @property
     def total(self) -> float:
@@ -240,7 +228,7 @@ class Spectrum:
         """r: how many directions stand out."""
         d = len(self.values)
         beyond = self.values[::-1].cumsum()[::-1] / np.arange(d, 0, -1)  # means from each on
-        level = self.values <= np.maximum(SMALL * self.total, beyond + self.edge)
+        level = self.values <= beyond + self.edge
         return int(np.argmax(level)) if level[:-1].any() else d  # of one direction nothing is told
 
     def inside(self, rank: int) -> float:
@@ -251,7 +239,7 @@ class Spectrum:
     def is_low(self) -> bool:
         """Whether a subspace holds people well enough to measure them there."""
         d = len(self.values)
-        hides_little = self.edge <= (d / AS_COSTLY) ** 2 * float(self.values.sum())
+        hides_little = self.edge <= float(self.values.sum()) / 2
         few = 1 <= self.rank <= d // FEATURES_PER_AXIS
         return few and hides_little and self.inside(self.rank) > 1 / 2
 

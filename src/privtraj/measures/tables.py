@@ -70,7 +70,7 @@ or 128 in the middle, are as good to 2 %."""
 WINDOWS = 8
 """Of time; 5 are as good, 12 lose 5 %. Where people are at listed times, each of these is a window
 of its own up to twice as many."""
-PER_CELL, FEWEST_GROUPS = 3.0, 3
+PER_CELL = 3.0
 """People in a cell of two numbers, in standard deviations of its noise, that set how many groups a
 number has there, about 9, and no more than its coarsest counts: 2.5 and 5 lose 3 % in answers, 10
 loses 9 %."""
@@ -104,7 +104,7 @@ class Detail(NamedTuple):
     def of(cls, mu: float, columns: int, people: float) -> Detail:
         """Of so many columns, and people, where mu (as 1/z) is told of them."""
         noise = deviation(mu, 1, max(math.comb(columns, 2), 1))
-        groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), FEWEST_GROUPS, VALUES[0]))
+        groups = int(np.clip(math.sqrt(people / (PER_CELL * noise)), 2, VALUES[0]))
         return cls(groups, min(max(groups // 2, 4), groups), max(groups // 4, 3))
 
 

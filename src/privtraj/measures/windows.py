@@ -25,7 +25,7 @@ order k changes k times as fast as people who travel far, while their curves do 
 count by k^-`DISCOUNT`. Functions have mean 0 over all people together, so that people who stay show
 none, however many come when.
 
-What the motion may be.  People rest, with chance `REST`; or about `MOVING` of the S paths move,
+What the motion may be.  People rest or move, equally likely, and then each of S paths does or not,
     y(t) = a_0 + sum_f a_f cos(pi f (t + 1/2) / 2),      a_f ~ N(0, A spectrum_f),
 cosines over twice the time, so that nothing is assumed at its ends. Energies A and spectra (paths
 that are smooth, or have kinks or jumps; oscillations of any frequency) are equally likely before
@@ -72,8 +72,6 @@ MOST_ORDER = 4
 DISCOUNT = 0.7
 """Power of the order by which distances are divided: 0 and .5 have the same regret, 1 has 10 % more
 and misses shapes that turn; three modes, which travel far, get 29 windows, 23 and 7 for 12."""
-REST, MOVING = 0.2, 3.0
-"""Chance that people rest, and directions that move otherwise; .1 to .5 and 1 to 6 are alike."""
 ENERGIES = np.geomspace(0.01, 1.0, 5)
 """Of motion, in shares of the variance of the people: less is as good as rest."""
 POWERS, BANDS = (1.0, 2.0, 4.0), 2.0 * 1.7 ** np.arange(7)
@@ -81,12 +79,10 @@ POWERS, BANDS = (1.0, 2.0, 4.0), 2.0 * 1.7 ** np.arange(7)
 bands oscillation is taken for rest."""
 USUAL_VARIANCE = 0.03
 """V of people of whom the look shows nothing, in squared boxes, and how much it varies."""
-WINDOW_NOISE = {1: 1.5, 2: 1.5, 3: 6.0}
-"""c, by features: twice as much has 4 % more regret in the plane and 7 % in three numbers, half as
-much the same; tracks in three numbers get 2 windows, and a third of their length, with 25. Errors
-over windows have slopes of 5 and 15: a look at few people shows less motion than there is."""
-WINDOW_NOISE_OF_GRADIENTS = 16.0
-"""The same for more features; slopes are 30 to 100 (4 to 8 features, 440 people at 12 times)."""
+WINDOW_NOISE = 0.5
+"""c, for each squared feature: twice as much has 4 % more regret in the plane and 7 % in three
+numbers, half as much the same. Errors over windows have slopes of 5 and 15 there, and of 30 to 100
+in four to eight: a look at few people shows less motion than there is."""
 BENDINGS = 4.0 ** np.arange(-5, 4)
 """Of curves, of which one is chosen."""
 MOST_READ = 33
@@ -279,7 +275,7 @@ def look_at_motion(
     if listed:  # the last bins may have a time less
         times = np.bincount(bins)
         seen = seen._replace(values=seen.values * times.mean() / times)
-    noise = WINDOW_NOISE.get(features, WINDOW_NOISE_OF_GRADIENTS) * seen.variance
+    noise = WINDOW_NOISE * features**2 * seen.variance
     per_window = noise / (seen.people * guard.ledger.epsilon)
     motions = possible_motions(seen, unit, bins)
     choice = choose_windows(motions, unit, seen.variance, per_window, most, listed)
@@ -343,14 +339,13 @@ def looked(counts: Ints | Floats, side: int, features: int, noise_variance: floa
 def possible_motions(look: Look, moments: Floats, bin_of_moment: Ints) -> Motions:
     """Chances and second moments of motions at moments (M,) in [0, 1], given the look."""
     paths, bins = look.values.shape
-    moving = min(0.5, MOVING / paths)
-    energies = ENERGIES * look.variance / (moving * paths)
+    energies = 2 * ENERGIES * look.variance / paths  # of a path: half of them move
     t = (np.arange(bins) + 0.5) / bins
     # orthonormal rows, orthogonal to the constant, which is left out of what is seen
     change = np.sqrt(2 / bins) * np.cos(np.pi * np.outer(np.arange(1, bins), t))
     cosines = np.cos(np.pi / 2 * np.outer(moments + 0.5, _FREQUENCIES))
     noise = look.noise[:, None]
-    evidence = [np.log(REST / (1 - REST) * len(_SPECTRA) * len(energies))]
+    evidence = [np.log(len(_SPECTRA) * len(energies))]
     second = [np.zeros((len(moments),) * 2)]
     for spectrum in _SPECTRA:
         waves = cosines * np.sqrt(2 * spectrum / spectrum.sum())  # of mean square 1
@@ -361,8 +356,8 @@ def possible_motions(look: Look, moments: Floats, bin_of_moment: Ints) -> Motion
         for energy in energies:
             total = energy * np.maximum(strength, 0.0) + noise
             gain = 0.5 * np.sum(along**2 * (1 / noise - 1 / total) - np.log(total / noise), axis=1)
-            either = np.logaddexp(np.log(1 - moving), np.log(moving) + gain)
-            moves = np.exp(np.log(moving) + gain - either)[:, None]  # chance that a path does
+            either = np.logaddexp(0.0, gain) - np.log(2)
+            moves = np.exp(gain - either)[:, None] / 2  # chance that a path does
             kept = energy / total
             mean = np.sqrt(moves) * kept * along
             less = mean.T @ mean - np.diag(energy * np.sum(moves * kept, axis=0))

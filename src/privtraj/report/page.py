@@ -275,9 +275,9 @@ def settings(model: TrajectoryModel) -> dict[str, Any]:
         keeps = "how fast they forget was measured on people with several records"
     clipped = []
     if "noise_over_bandwidth" in model.diagnostics:  # gradients, which load JAX
-        from privtraj.measures.gradients import CLIP_QUANTILE
+        from privtraj.measures.base import CLIPPED
 
-        share = labels.percent(1 - CLIP_QUANTILE)
+        share = labels.percent(CLIPPED)
         clipped = [("clipping", f"{share} of the model's own people are shortened, by design")]
     made = [
         ("method", method if find(method) is None else f"private {method}"),

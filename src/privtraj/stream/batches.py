@@ -47,7 +47,6 @@ from privtraj.measures.counts import CELLS, MOST_REMEMBERED, Counts, expected_er
 from privtraj.measures.numbers import READINGS, through_windows
 from privtraj.measures.windows import (
     WINDOW_NOISE,
-    WINDOW_NOISE_OF_GRADIENTS,
     Resolution,
     WindowChoice,
     bendings,
@@ -216,8 +215,7 @@ def _new_edges(model: TrajectoryModel, axis: TimeAxis, epsilon: float, past: Pas
     basis = hat_functions(known - length * np.arange(3.0), model.knots)
     turn = np.einsum("k,kmd->md", basis[0] - 2 * basis[1] + basis[2], model.particles)
     turned = float(np.mean(np.sum(turn**2, axis=1))) * ((end - start) / length) ** 4
-    spread = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS)
-    spread *= total_variance(model.particles[-1], model.weights[-1])
+    spread = WINDOW_NOISE * d**2 * total_variance(model.particles[-1], model.weights[-1])
     people = (end - start) * rows[:, 2].sum() / np.diff(rows[:, :2], axis=1).sum()
     hidden = turned / (64 if past == "keep" else 720)
     wanted = (4 * hidden * people * epsilon / max(spread, 1e-6)) ** 0.2
@@ -253,8 +251,7 @@ def _read(
     side, variance = round(counts.shape[1] ** (1 / d)), noise.laplace_variance(epsilon)
     seen, at = looked(counts, side, d, variance), unit_time(moments, moments)
     seen = seen._replace(values=seen.values * (people.mean() / people))
-    cost = WINDOW_NOISE.get(d, WINDOW_NOISE_OF_GRADIENTS) * seen.variance
-    cost *= len(rows) / (people.sum() * epsilon)
+    cost = WINDOW_NOISE * d**2 * seen.variance * len(rows) / (people.sum() * epsilon)
     motions = possible_motions(seen, at, of_moment)
     stiffer = bendings(motions, at, of_moment, seen.variance, cost, listed)
     choice = WindowChoice(of_moment, 0.0, cost, seen.variance, np.zeros(5), stiffer)
