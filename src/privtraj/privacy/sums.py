@@ -359,14 +359,15 @@ def _kernel_chunk(
     apart = _squared_distances(places, bin_.centres)
     w, s = weight_fn(apart / GRID**2, bin_.parameters)
     heavy = apart + bin_.mass**2
-    norm = jnp.sqrt(jnp.sum(w**2 * heavy, axis=-1) / GRID**2 + s**2)
+    # with `where` XLA computes what is summed in one pass over memory, and else in several
+    norm = jnp.sqrt(jnp.sum(w**2 * heavy, axis=-1, where=mine[:, None]) / GRID**2 + s**2)
     alpha = jnp.minimum(1.0, bin_.clip / norm)
     a = jnp.trunc(jnp.clip(w * (alpha * bin_.weight)[:, None], -_MOST, _MOST))
     b = jnp.trunc((alpha * s).astype(jnp.float64) * bin_.fine)
     # what is measured must be what is summed, not the same formula computed once more
     a, b = jax.lax.optimization_barrier((a, b))
     rounding = _rounding(w.shape[-1], points.shape[-1])
-    size = jnp.sum(a**2 * heavy, axis=-1) + b.astype(jnp.float32) ** 2
+    size = jnp.sum(a**2 * heavy, axis=-1, where=mine[:, None]) + b.astype(jnp.float32) ** 2
     kept = mine & (size <= bin_.limit**2 * (1 - 2 * rounding))
     a = jnp.where(kept[:, None], a, 0.0).astype(jnp.float64)
     b = jnp.where(kept, b, 0.0)
