@@ -55,30 +55,29 @@ def squared_distances(a: Any, b: Any) -> Any:
     return sum(squares, start=a.dtype.type(0))
 
 
-def weights(distance: Any, mixture: Mixture) -> Any:
+def weights(distance: jax.Array, mixture: Mixture) -> jax.Array:
     """w (..., n, m) from |x_k - y|^2 (..., n, m)."""
-    xp = distance.__array_namespace__()
     variance = (mixture.bandwidth**2)[..., None, None]
     exponent = mixture.bias[..., None, :] - distance / (2 * variance)
     # a largest exponent of 0 or somewhat less: far points get their nearest particle, not NaN. XLA
     # computes what is rounded apart from the exponentials, which takes half as long.
-    largest = xp.ceil(exponent.max(axis=-1, keepdims=True))
-    share = xp.exp(xp.maximum(exponent - largest, FAINTEST))
+    largest = jnp.ceil(exponent.max(axis=-1, keepdims=True))
+    share = jnp.exp(jnp.maximum(exponent - largest, FAINTEST))
     return share / share.sum(axis=-1, keepdims=True)
-
-
-def _mean(values: jax.Array, w: jax.Array) -> jax.Array:
-    """Sums (...) of w values (..., m)."""
-    # With a condition XLA computes what is summed in one pass over memory, and else in several.
-    return jnp.sum(w * values, axis=-1, where=w > 0)
 
 
 def weights_and_residual(distance: Any, mixture: Mixture) -> tuple[Any, Any]:
     """w (..., n, m) and s (..., n) from |x_k - y|^2: all of a person's vector but directions."""
     w, d = weights(distance, mixture), mixture.particles.shape[-1]
     bandwidth = mixture.bandwidth[..., None]
-    residual = _mean(distance, w) / (d * bandwidth**2)
+    residual = _weighted(w, distance) / (d * bandwidth**2)
     return w, KAPPA_SPREAD * bandwidth * (residual - 1)
+
+
+def _weighted(w: jax.Array, values: jax.Array) -> jax.Array:
+    """Sums (...) of w times values (..., m)."""
+    # with a condition XLA computes what it sums in one pass over memory, and else in several
+    return jnp.sum(w * values, axis=-1, where=w > 0)
 
 
 def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
@@ -106,7 +105,7 @@ def measured_weights(points: Any, mixture: Mixture) -> tuple[Any, Any, Any]:
     """w (..., n, m), s and |person vector| (..., n): sum_k w_k^2 (|x_k - y|^2 + mass^2) + s^2."""
     distance = squared_distances(points, mixture.particles)
     w, s = weights_and_residual(distance, mixture)
-    squares = _mean(w * (distance + mass_weight(mixture)[..., None, None] ** 2), w)
+    squares = _weighted(w, w * (distance + mass_weight(mixture)[..., None, None] ** 2))
     return w, s, jnp.sqrt(squares + s**2)
 
 
