@@ -189,7 +189,7 @@ class PrivateGradients:
         self.releases: list[StepRelease] = []
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, Any]:
-        mixture = jax.device_get(mixture)  # once, for all that is computed on the host
+        mixture = Mixture._make(map(np.asarray, mixture))  # once, for all on the host
         clip = typical_norm(mixture, self._rng, 1 - CLIPPED)
         kernel = KernelSum(mixture.particles, mass_weight(mixture), mixture)
         question = KernelSums(weights_and_residual, kernel, clip)

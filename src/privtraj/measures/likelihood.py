@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from privtraj.base.arrays import WIDE
 from privtraj.privacy.sums import GRID
 
 KAPPA_SPREAD = 0.3  # weight of the residual beside the gradient; half has 1.07 (.03) of the error
@@ -54,15 +55,14 @@ def squared_distances(a: Any, b: Any) -> Any:
     return sum(squares, start=a.dtype.type(0))
 
 
-def weights(distance: Any, mixture: Mixture) -> Any:
+def weights(distance: jax.Array, mixture: Mixture) -> jax.Array:
     """w (..., n, m) from |x_k - y|^2 (..., n, m)."""
-    xp = distance.__array_namespace__()
     variance = (mixture.bandwidth**2)[..., None, None]
     exponent = mixture.bias[..., None, :] - distance / (2 * variance)
     # a largest exponent of 0 or somewhat less: far points get their nearest particle, not NaN. XLA
     # computes what is rounded apart from the exponentials, which takes half as long.
-    largest = xp.ceil(exponent.max(axis=-1, keepdims=True))
-    share = xp.exp(xp.maximum(exponent - largest, FAINTEST))
+    largest = jnp.ceil(exponent.max(axis=-1, keepdims=True))
+    share = jnp.exp(jnp.maximum(exponent - largest, FAINTEST))
     return share / share.sum(axis=-1, keepdims=True)
 
 
@@ -70,8 +70,14 @@ def weights_and_residual(distance: Any, mixture: Mixture) -> tuple[Any, Any]:
     """w (..., n, m) and s (..., n) from |x_k - y|^2: all of a person's vector but directions."""
     w, d = weights(distance, mixture), mixture.particles.shape[-1]
     bandwidth = mixture.bandwidth[..., None]
-    residual = (w * distance).sum(axis=-1) / (d * bandwidth**2)
+    residual = _weighted(w, distance) / (d * bandwidth**2)
     return w, KAPPA_SPREAD * bandwidth * (residual - 1)
+
+
+def _weighted(w: jax.Array, values: jax.Array) -> jax.Array:
+    """Sums (...) of w times values (..., m)."""
+    # with a condition XLA computes what it sums in one pass over memory, and else in several
+    return jnp.sum(w * values, axis=-1, where=w > 0)
 
 
 def person_vectors(points: jax.Array, mixture: Mixture) -> jax.Array:
@@ -99,8 +105,11 @@ def measured_weights(points: Any, mixture: Mixture) -> tuple[Any, Any, Any]:
     """w (..., n, m), s and |person vector| (..., n): sum_k w_k^2 (|x_k - y|^2 + mass^2) + s^2."""
     distance = squared_distances(points, mixture.particles)
     w, s = weights_and_residual(distance, mixture)
-    masses = mass_weight(mixture)[..., None] ** 2 * (w**2).sum(axis=-1)
-    return w, s, ((w**2 * distance).sum(axis=-1) + masses + s**2) ** 0.5
+    squares = _weighted(w, w * (distance + mass_weight(mixture)[..., None, None] ** 2))
+    return w, s, jnp.sqrt(squares + s**2)
+
+
+_measured = jax.jit(measured_weights, compiler_options=WIDE)
 
 
 def typical_norm(
@@ -110,13 +119,11 @@ def typical_norm(
 
     y = x_J + sigma xi with J uniform: it uses released numbers only, so a clip set from it is free.
     """
-    arrays: Any = map(np.asarray, mixture)  # few points: calls of NumPy take less
-    mixture = Mixture(*arrays)
     particles = np.asarray(mixture.particles)
     times, m, d = particles.shape
     pick = rng.integers(m, size=(times, draws, 1))
     noise = rng.standard_normal((times, draws, d), dtype=np.float32)
     points = np.take_along_axis(particles, pick, axis=1)
     points = points + np.asarray(mixture.bandwidth)[:, None, None] * noise
-    in_order = np.sort(measured_weights(points, mixture)[2].astype(np.float64), axis=1)
+    in_order = np.sort(np.asarray(_measured(points, mixture)[2], np.float64), axis=1)
     return in_order[:, round(quantile * (draws - 1))]

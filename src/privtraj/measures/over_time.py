@@ -36,9 +36,10 @@ weight of sqrt(T / n) against the variance p (1 - p) D^2 of the whole cloud:
 Transport also charges people who really move, and would tilt the masses towards those who move
 less: their motion, T times the median between two times, is part of the variance. And masses that
 do change, as when people leave one place for another, would be smoothed away: the price is halved
-as long as masses move farther than noise explains. With D the distances between blocks, the energy distance of
-masses a from the noisy ones p is -(a - p)' D (a - p), that of n people from those they are drawn of
-is p' D p / n in the mean, and the sum over time of the former may be that of the latter.
+as long as masses move farther than noise explains. With D the distances between blocks, the energy
+distance of masses a from the noisy ones p is -(a - p)' D (a - p), that of n people from those they
+are drawn of is p' D p / n in the mean, and the sum over time of the former may be that of the
+latter.
 
 Where people come and go, a share that changes need not have travelled: it costs no more than going
 as far as `reach`, whoever vanishes here and appears there (partial transport).

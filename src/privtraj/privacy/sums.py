@@ -359,14 +359,15 @@ def _kernel_chunk(
     apart = _squared_distances(places, bin_.centres)
     w, s = weight_fn(apart / GRID**2, bin_.parameters)
     heavy = apart + bin_.mass**2
-    norm = jnp.sqrt(jnp.sum(w**2 * heavy, axis=-1) / GRID**2 + s**2)
+    # with a condition XLA computes what it sums in one pass over memory, and else in several
+    norm = jnp.sqrt(jnp.sum(w**2 * heavy, axis=-1, where=mine[:, None]) / GRID**2 + s**2)
     alpha = jnp.minimum(1.0, bin_.clip / norm)
     a = jnp.trunc(jnp.clip(w * (alpha * bin_.weight)[:, None], -_MOST, _MOST))
     b = jnp.trunc((alpha * s).astype(jnp.float64) * bin_.fine)
     # what is measured must be what is summed, not the same formula computed once more
     a, b = jax.lax.optimization_barrier((a, b))
     rounding = _rounding(w.shape[-1], points.shape[-1])
-    size = jnp.sum(a**2 * heavy, axis=-1) + b.astype(jnp.float32) ** 2
+    size = jnp.sum(a**2 * heavy, axis=-1, where=mine[:, None]) + b.astype(jnp.float32) ** 2
     kept = mine & (size <= bin_.limit**2 * (1 - 2 * rounding))
     a = jnp.where(kept[:, None], a, 0.0).astype(jnp.float64)
     b = jnp.where(kept, b, 0.0)
@@ -435,7 +436,7 @@ def _summed(
     arrays = (chunks.points, taking_part, chunks.bin)
     fits = at_once >= groups  # all sums in 64 bits, then: in as many threads as there are cores
     if fits and jax.default_backend() == "cpu" and jax.device_count() == 1:
-        at_once = -(-groups // (os.cpu_count() or 1))
+        at_once = -(-groups // _cores())
 
     def part(first: int) -> NDArray[Any]:
         some = np.int32(first), np.int32(min(first + at_once, groups))
@@ -445,9 +446,8 @@ def _summed(
     firsts = range(0, groups, at_once)
     if not fits:
         return np.sum([part(first).astype(object) for first in firsts], axis=0)
-    if len(firsts) == 1:
-        return part(0)
-    return np.asarray(sum(_threads().map(part, firsts)))
+    others = _threads().map(part, firsts[1:])  # while this thread sums, too
+    return sum(others, start=part(0))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4), compiler_options=WIDE)
@@ -523,8 +523,13 @@ def _dealt(chunks: NDArray[Any], devices: int, count: int, padding: int) -> NDAr
 
 
 @lru_cache(maxsize=1)
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count())
+    return ThreadPoolExecutor(_cores())
 
 
 @lru_cache(maxsize=1)
