@@ -262,7 +262,7 @@ def fit_persistence(
     # members (C,) of the family, equally likely: what lasts, is fresh and moves is even on the
     # simplex, memory is log-even from the first bin of lags to the range; what they say at the lags
     # (C, L, n)
-    even = [(np.arange(count) + 0.5) / count for count in _GRID]
+    even = [np.linspace(0, 1, count) for count in _GRID]
     smooth, *units = (of.ravel() for of in np.meshgrid([1, 0], *even, indexing="ij"))
     other = np.sqrt(units[0])  # 1 - lasting
     length = edges[1] ** (1 - units[2])

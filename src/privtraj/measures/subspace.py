@@ -21,7 +21,8 @@ The rank r is the least for which no direction beyond the first r stands out: th
 the noisy covariance is no more above the mean of those beyond than the spectrum of the noise
 reaches, 2 s sqrt(d) and d^(-2/3) of it more, the scale on which its end is known (Tracy and Widom
 1994). The r directions are a subspace if r is small, if they hold most of the variance, and if
-noise hides less than half of it. What is outside is released as a variance per feature,
+what the noise may hide is worth missing: a hidden direction has up to 2 s sqrt(d) of variance,
+which is lost, while gradients in all d features cost noise that grows with d^2. What is outside is released as a variance per feature,
 
     outside = diag( (1 - A A') C (1 - A A') ),    A (d, r) the axes, C the covariance,
 
@@ -51,7 +52,7 @@ import numpy as np
 from privtraj.base.arrays import Floats
 from privtraj.base.space import Slabs
 from privtraj.measures.base import CLIPPED, Marginals
-from privtraj.measures.windows import LOOK_SIDES
+from privtraj.measures.windows import LISTED_SHARE, LOOK_SIDES, MOTION_SHARE
 from privtraj.motion.process import Reference, least_action
 from privtraj.privacy.events import Adjacency, GaussianSum, Person
 from privtraj.privacy.guard import Gaussian, Guard, Projection, Release
@@ -63,8 +64,8 @@ if TYPE_CHECKING:
 MEAN = "mean of all records"
 DISTANCES = "how far records are from it"
 MOMENTS = "how features vary together"
-SHARES = {MEAN: 0.01, DISTANCES: 0.01, MOMENTS: 0.08}
-"""Of mu^2, that of the one Gaussian sum that the whole budget buys."""
+SHARES = {MEAN: LISTED_SHARE, DISTANCES: LISTED_SHARE, MOMENTS: MOTION_SHARE}
+"""Of mu^2, that of the one Gaussian sum that the whole budget buys, as of other looks."""
 SHELL_RATIO = 2 ** (-1 / 3)
 """Of the radius of a shell to that of the next: the clip is up to a quarter larger than needed."""
 SHELLS = 16
@@ -75,6 +76,10 @@ FEATURES_PER_AXIS = 4
 """At least, of a subspace: in two axes of six features squared W2 was 1.3 times that in all of them
 (eight data sets of 1,000 people at 5 times), in those of eight 1.03 (ten); 2026-11-16. So one is
 looked for where two axes would do."""
+AS_COSTLY = 25.0
+"""Features in which the noise of gradients costs as much as a hidden direction with all variance.
+Of 190 fits with 6 to 20 features, 300 to 3,000 people at 5 times, a subspace of six was worse where
+noise may hide more than .1 of the variance, one of twenty better up to .8; 2026-11-16."""
 REACH = 3.0
 """Standard deviations along the widest axis from the centre to the walls: of a Gaussian, three in
 a thousand are moved to the wall, of groups nobody."""
@@ -239,7 +244,7 @@ class Spectrum:
     def is_low(self) -> bool:
         """Whether a subspace holds people well enough to measure them there."""
         d = len(self.values)
-        hides_little = self.edge <= float(self.values.sum()) / 2
+        hides_little = self.edge <= (d / AS_COSTLY) ** 2 * float(self.values.sum())
         few = 1 <= self.rank <= d // FEATURES_PER_AXIS
         return few and hides_little and self.inside(self.rank) > 1 / 2
 
