@@ -166,7 +166,6 @@ RULES: dict[str, Callable[[Any, float], Any]] = {
     "base.CLIPPED": _odds,
     "langevin.SETTLING_SHARE": _odds,
     "langevin.LIGHT": _from(1),
-    "pairs.MANY": lambda many, factor: np.append(1.0, many[1:] * factor),
     "reweighting.KERNEL_KEPT": lambda kept, factor: _odds(kept**2, factor) ** 0.5,
     "tables.ROUNDS": _first_two,
 }

@@ -42,7 +42,7 @@ def month(k, people=300, seed=0, **declared):
 def january():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pt.TrajectorySynthesizer(1.0, 1e-5, seed=0).fit(month(0))
+        return pt.TrajectorySynthesizer(1.0, 1e-5, windows=8, seed=0).fit(month(0))
 
 
 @pytest.fixture(scope="session")

@@ -43,8 +43,6 @@ PER_GROUP = 4
 SIZES = 4.0 ** np.arange(-2, 7)
 """t^2 of a dependence that is possible, over the median variance of its contrasts: from what cannot
 be seen to what cannot be missed."""
-MANY = np.array([1.0, 0.3, 0.1, 0.03])
-"""Of the contrasts of an order, that are not 0: 1 alone loses 7 % in means."""
 RAKINGS, DESIGN_STEPS = 10, 40
 LEAST_PART = 0.1
 """Tables with less than this share of the mean budget are not asked."""
@@ -372,13 +370,14 @@ def _kept(values: Floats, variance: Floats, level: Floats) -> tuple[Floats, Floa
     spreads = np.concatenate(
         [SIZES[:, None] * np.median(variance / w) * w for w in (np.ones_like(level), level)]
     )
-    total, many = variance + spreads, MANY[:, None, None]
+    many = np.array([1.0, 1 / max(len(level), 2)])[:, None, None]  # all are not 0, or one is
+    total = variance + spreads
     rest = -0.5 * (np.log(variance) + values**2 / variance)
     some = -0.5 * (np.log(total) + values**2 / total) + np.log(many)
     with np.errstate(divide="ignore"):
         mixed = np.logaddexp(some, np.log1p(-many) + rest)  # (shares, sizes, n)
     alone = float(rest.sum())
-    logs = mixed.sum(axis=2) + math.log(0.5 / (len(MANY) * len(spreads)))
+    logs = mixed.sum(axis=2) + math.log(0.5 / (len(many) * len(spreads)))
     top = max(float(logs.max()), alone)
     chances = np.exp(logs - top)
     whole = float(chances.sum()) + 0.5 * math.exp(alone - top)
