@@ -179,7 +179,8 @@ def test_under_noise_people_are_as_wide_in_all_directions_outside_and_not_along_
 @pytest.mark.parametrize(("d", "low"), [(8, False), (20, True)])
 def test_few_features_are_measured_all_where_noise_may_hide_a_direction(d, low):
     covariance, _ = planted(d, np.array([0.05, 0.037]))
-    spectrum = spectrum_of(covariance, 0.022 / (2 * (1 + d ** (-2 / 3)) * math.sqrt(d)))  # hides .25 of the variance
+    noise = 0.022 / (2 * (1 + d ** (-2 / 3)) * math.sqrt(d))  # hides .25 of the variance
+    spectrum = spectrum_of(covariance, noise)
     assert 1 <= spectrum.rank <= 2
     assert spectrum.edge == pytest.approx(0.25 * 0.087, rel=0.02)
     assert spectrum.is_low == low

@@ -22,7 +22,8 @@ the noisy covariance is no more above the mean of those beyond than the spectrum
 reaches, 2 s sqrt(d) and d^(-2/3) of it more, the scale on which its end is known (Tracy and Widom
 1994). The r directions are a subspace if r is small, if they hold most of the variance, and if
 what the noise may hide is worth missing: a hidden direction has up to 2 s sqrt(d) of variance,
-which is lost, while gradients in all d features cost noise that grows with d^2. What is outside is released as a variance per feature,
+which is lost, while gradients in all d features cost noise that grows with d^2. What is outside is
+released as a variance per feature,
 
     outside = diag( (1 - A A') C (1 - A A') ),    A (d, r) the axes, C the covariance,
 
