@@ -346,7 +346,7 @@ def with_islands(group, lone):
 
 
 def test_an_island_that_noise_may_have_made_is_left_out_and_others_are_kept():
-    chance = -constants.SIGNIFICANCE_EXPONENT * math.log(5 * 256) - math.log(2)
+    chance = -2 * math.log(5 * 256)
     most = noise_quantile(1, 1.0, chance)
     for lone, kept in ((0.9 * most, False), (1.1 * most, True)):
         people = with_islands(20.0, lone)

@@ -315,8 +315,8 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
 
 
 def without_islands(people: Floats, cells: Floats, epsilon: float) -> Floats:
-    """People (T, side, ...) less those of islands that noise may have made: less likely than false
-    cells, among the cells of all times.
+    """People (T, side, ...) less those of islands that noise may have made: of n cells of all times
+    one such island is expected in n fits.
 
     cells: (side, ...) how many noisy cells each is the sum of.
     """
@@ -328,8 +328,7 @@ def without_islands(people: Floats, cells: Floats, epsilon: float) -> Floats:
     numbers = np.arange(1, count + 1)
     held = sum_labels(people, island, numbers)
     noisy = sum_labels(np.broadcast_to(cells, people.shape), island, numbers)
-    places = math.log(len(people) * np.count_nonzero(cells))
-    chance = -SIGNIFICANCE_EXPONENT * places - math.log(2)
+    chance = -2 * math.log(len(people) * np.count_nonzero(cells))
     real = np.append(False, held > _threshold(noisy, epsilon, chance))
     return np.where(real[island], people, 0.0)
 

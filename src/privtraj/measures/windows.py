@@ -25,12 +25,12 @@ order k changes k times as fast as people who travel far, while their curves do 
 count by k^-`DISCOUNT`. Functions have mean 0 over all people together, so that people who stay show
 none, however many come when.
 
-What the motion may be.  People rest or move, equally likely, and then each of S paths does or not,
+What the motion may be.  People rest, or each of the S paths moves with chance 1/2,
     y(t) = a_0 + sum_f a_f cos(pi f (t + 1/2) / 2),      a_f ~ N(0, A spectrum_f),
-cosines over twice the time, so that nothing is assumed at its ends. Energies A and spectra (paths
-that are smooth, or have kinks or jumps; oscillations of any frequency) are equally likely before
-the look. Its likelihood says how likely they are after it. Where it shows little, all stay likely,
-and windows that are never terrible win.
+cosines over twice the time, so that nothing is assumed at its ends. Energies A, of which rest is
+one, and spectra (paths that are smooth, or have kinks or jumps; oscillations of any frequency) are
+equally likely before the look. Its likelihood says how likely they are after it. Where it shows
+little, all stay likely, and windows that are never terrible win.
 """
 
 from __future__ import annotations
@@ -345,7 +345,7 @@ def possible_motions(look: Look, moments: Floats, bin_of_moment: Ints) -> Motion
     change = np.sqrt(2 / bins) * np.cos(np.pi * np.outer(np.arange(1, bins), t))
     cosines = np.cos(np.pi / 2 * np.outer(moments + 0.5, _FREQUENCIES))
     noise = look.noise[:, None]
-    evidence = [np.log(len(_SPECTRA) * len(energies))]
+    evidence = [np.log(len(_SPECTRA))]  # rest is one more energy, of no spectrum
     second = [np.zeros((len(moments),) * 2)]
     for spectrum in _SPECTRA:
         waves = cosines * np.sqrt(2 * spectrum / spectrum.sum())  # of mean square 1
