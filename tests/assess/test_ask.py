@@ -116,7 +116,7 @@ def test_a_lost_group_has_no_number(model):
     lost = [row for row in rows if row["lost"]]
     assert lost
     assert all(row["value"] is None and row["low"] is None for row in lost)
-    few = fitted(drawn(population(np.random.default_rng(1)), 60, np.random.default_rng(1)))
+    few = fitted(drawn(population(np.random.default_rng(1)), 40, np.random.default_rng(1)))
     assert all(row["lost"] for row in few.ask("mean y by code").rows)
 
 
