@@ -1,6 +1,7 @@
 """Many features near a subspace: its moments, its rank, the way back, and whole fits."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_without_noise_the_spread_is_that_of_everybody(snapshots_of, silent):
     spread, ledger, events = spread_of(points, snapshots_of, silent())
     np.testing.assert_allclose(spread.mean, points.mean(axis=0), atol=2e-3)
     exact = np.cov(points.T, bias=True)
-    # one in twenty at most is shortened to the clip: by a few percent of the variance
+    # one in ten at most is shortened to the clip: by a few percent of the variance
     np.testing.assert_allclose(spread.covariance, exact, atol=0.1 * np.abs(exact).max())
     assert [event.what for event, _ in ledger.events] == [MEAN, DISTANCES, MOMENTS]
     assert [event.ideal() for event, _ in ledger.events] == list(events.values())
@@ -139,9 +140,9 @@ def planted(d, values, rest=0.0, seed=0):
 
 @pytest.mark.parametrize("d", [6, 20, 50])
 def test_noise_alone_hardly_ever_looks_like_a_direction(d):
-    """Of 200 noise matrices 9 may have a rank above 0: at 1 in 80, one seed in 1,000 has more."""
+    """Of 200 noise matrices 7 may have a rank above 0: at 1 in 100, one seed in 900 has more."""
     found = [spectrum_of(np.zeros((d, d)), 1e-3, seed).rank for seed in range(200)]
-    assert np.count_nonzero(found) <= 9
+    assert np.count_nonzero(found) <= 7
 
 
 @pytest.mark.parametrize(("d", "noise"), [(8, 1e-4), (20, 3e-4), (50, 3e-4), (50, 2e-5)])
@@ -176,13 +177,14 @@ def test_under_noise_people_are_as_wide_in_all_directions_outside_and_not_along_
     assert outside[2:].mean() == pytest.approx(5e-4, abs=2e-4)
 
 
-@pytest.mark.parametrize(("d", "low"), [(8, False), (20, True)])
-def test_few_features_are_measured_all_where_noise_may_hide_a_direction(d, low):
-    covariance, _ = planted(d, np.array([0.05, 0.037]))
-    noise = 0.022 / (2 * (1 + d ** (-2 / 3)) * math.sqrt(d))  # hides .25 of the variance
-    spectrum = spectrum_of(covariance, noise)
-    assert 1 <= spectrum.rank <= 2
-    assert spectrum.edge == pytest.approx(0.25 * 0.087, rel=0.02)
+@pytest.mark.parametrize("d", [8, 20])
+@pytest.mark.parametrize(("share", "low"), [(0.4, True), (0.6, False)])
+def test_all_features_are_measured_where_noise_may_hide_most_of_their_variance(d, share, low):
+    covariance, _ = planted(d, np.array([0.08, 0.007]))
+    noise = share * 0.087 / (2 * (1 + d ** (-2 / 3)) * math.sqrt(d))
+    spectrum = replace(spectrum_of(covariance), noise=noise)
+    assert spectrum.rank == 1
+    assert spectrum.edge == pytest.approx(share * 0.087)
     assert spectrum.is_low == low
 
 

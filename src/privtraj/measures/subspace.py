@@ -21,9 +21,8 @@ The rank r is the least for which no direction beyond the first r stands out: th
 the noisy covariance is no more above the mean of those beyond than the spectrum of the noise
 reaches, 2 s sqrt(d) and d^(-2/3) of it more, the scale on which its end is known (Tracy and Widom
 1994). The r directions are a subspace if r is small, if they hold most of the variance, and if
-what the noise may hide is worth missing: a hidden direction has up to 2 s sqrt(d) of variance,
-which is lost, while gradients in all d features cost noise that grows with d^2. What is outside is
-released as a variance per feature,
+noise hides no more than half of it: what a hidden direction has is lost, while gradients in all d
+features cost noise that grows with d^2. What is outside is released as a variance per feature,
 
     outside = diag( (1 - A A') C (1 - A A') ),    A (d, r) the axes, C the covariance,
 
@@ -77,10 +76,6 @@ FEATURES_PER_AXIS = 4
 """At least, of a subspace: in two axes of six features squared W2 was 1.3 times that in all of them
 (eight data sets of 1,000 people at 5 times), in those of eight 1.03 (ten); 2026-11-16. So one is
 looked for where two axes would do."""
-AS_COSTLY = 25.0
-"""Features in which the noise of gradients costs as much as a hidden direction with all variance.
-Of 190 fits with 6 to 20 features, 300 to 3,000 people at 5 times, a subspace of six was worse where
-noise may hide more than .1 of the variance, one of twenty better up to .8; 2026-11-16."""
 REACH = 3.0
 """Standard deviations along the widest axis from the centre to the walls: of a Gaussian, three in
 a thousand are moved to the wall, of groups nobody."""
@@ -245,7 +240,7 @@ class Spectrum:
     def is_low(self) -> bool:
         """Whether a subspace holds people well enough to measure them there."""
         d = len(self.values)
-        hides_little = self.edge <= (d / AS_COSTLY) ** 2 * float(self.values.sum())
+        hides_little = self.edge <= float(self.values.sum()) / 2
         few = 1 <= self.rank <= d // FEATURES_PER_AXIS
         return few and hides_little and self.inside(self.rank) > 1 / 2
 
