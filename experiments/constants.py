@@ -65,7 +65,7 @@ OTHERS = {
     "cells.PARTS": PRECISION,
     "cells.FARTHEST": PRECISION,
     "cells.LEAST_PART": PRECISION,
-    "cells.ROUNDS": NAMED,
+    "cells.TAILS": PRECISION,
     "cells._WHOLE_DRAWS": PRECISION,
     "cells._EVEN": NAMED,
     "counts.RELEASED_PARTICLES": PRECISION,

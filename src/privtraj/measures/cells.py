@@ -22,7 +22,8 @@ The others are below every threshold one by one, but may be clear together: in s
 distance from the nearest significant cell, at all times. The number m of people of a shell is seen
 through a sum of noisy counts, each as often as averages over time have it. Before it is, nobody is
 in any shell with chance .9, or people reach out to one of the shells, equally likely, and any share
-of `TAILS` is in each up to there: who is far away was near as well, so that shells help each other.
+from the noise of the clearest shell to half of all, log-evenly, is in each up to there: who is far
+away was near as well, so that shells help each other.
 Squared W2 is linear in mass that is misplaced, so that it is the median of m after it that counts.
 Times share them as they do those one shell nearer, but for what varies by more than noise, its
 variance by moments: narrow clouds have no tails of wide ones. A cell at distances r from
@@ -71,13 +72,12 @@ SIGNIFICANCE_EXPONENT = 1.4  # chance of a false cell: cells^-1.4 / 2. At 1.6 gr
 # are few are lost (50 at a time: twice the error of three modes); at 1.3 spread ones get noise; at
 # .7 fast loops have 2.0 (.4) times the error
 MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; with more, thin tails lose 8 %
-TAILS = np.geomspace(1e-3, 0.1, 201)  # shares of people who may be in a shell. Up to 1,
-# fits to 50 people make twice the error of noise; from one person on, thin tails are lost
+TAILS = 201  # shares of people in a shell that are tried
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
 PARTS = 4  # of a cell, a side, in which the density is computed; fewer where there is no room, or,
 # without a domain, where s is wider: as many in s are enough
-ROUNDS = PARTS**2  # of explaining masses: k of them sharpen K_s to a width of s / sqrt(k), that of
-# a part. .97 of the error of 10; 30 leave twice the gaps where people are few
+ROUNDS = 15  # of explaining masses: a point of width s / sqrt(p) has p = 1/2 before, and more by
+# 1 / (2 + p) after a round: 4 at last. 10 have 1.03 times the error, 30 leave twice the gaps
 FARTHEST = 3.0  # widths to which normals reach on the grid
 LEAST_PART = 1e-7  # of the people: a part of a cell with less has nobody
 
@@ -225,7 +225,8 @@ def completed(
             errors[s] += math.sqrt(covariance.sum())
     # how likely each share is beside none; how far people reach is the same for all shells
     errors, total, found = np.maximum(errors, 1e-6), people.sum(), sums.sum(axis=1, keepdims=True)
-    beside = 0.5 * ((found / errors) ** 2 - ((found - TAILS * total) / errors) ** 2)
+    tried = np.geomspace(min(float(errors.min(initial=total)) / total, 1 / 4), 1 / 2, TAILS)
+    beside = 0.5 * ((found / errors) ** 2 - ((found - tried * total) / errors) ** 2)
     most = beside.max(axis=1, initial=-np.inf)
     evidence = np.log(np.exp(beside - most[:, None]).mean(axis=1)) + most
     reach = np.append(math.log(9 * max(number, 1)), np.cumsum(evidence))  # none: nine in ten
@@ -234,7 +235,7 @@ def completed(
     chance = np.exp(beside - most[:, None])
     chance = np.cumsum(chance, axis=1) / chance.sum(axis=1, keepdims=True)
     chance = 1 - reached[:, None] * (1 - np.insert(chance, 0, 0.0, axis=1))
-    shares = np.append(0.0, TAILS)
+    shares = np.append(0.0, tried)
     together = shares[(chance < 0.5).sum(axis=1)]
     # of each time: in proportion to those one shell nearer, but for what varies by more than noise
     held, near = np.zeros_like(sums), people
