@@ -505,7 +505,7 @@ def test_few_people_who_move_are_not_taken_for_still():
 @pytest.mark.parametrize(("moments", "bins"), [(241, 31), (5, 5), (40, 20), (32, 32), (50, 25)])
 def test_a_look_is_coarse_in_time(moments, bins):
     asked = []
-    guard = SimpleNamespace(n_features=1, ledger=SimpleNamespace(epsilon=1 / 3))
+    guard = SimpleNamespace(n_features=1, ledger=SimpleNamespace(epsilon=1.0))
     guard.in_slabs = lambda windows: asked.append(windows.count) or guard
     guard.ask = lambda release: np.full((bins, 8), 20)
     event = LaplaceCounts(0.1, choice.MOTION)
