@@ -10,8 +10,9 @@ one more. What is left is asked again in blocks of 2 and 4 cells a side, at 3^(-
 SIGNIFICANCE_EXPONENT) / 2, as these are larger if false: people too thinly spread for a cell stand
 out in a block, and a significant block shares its people among its cells as their own counts say.
 
-Counts are averaged over time first, as far as people stay (`over_time`): a cell that is
-supported by its own past and future stands out, one that noise has filled once does not.
+Counts are averaged over time first, as far as people stay (`averages`): a cell that is supported
+by its own past and future stands out, one that noise has filled once does not. So does a cell that
+stands out of the counts as filtered over space and time, by the noise that is left in it.
 
 The same noisy counts pooled into cells of 2 and 4 times the side give two coarser readings; each
 time takes the reading with the least estimated squared error
@@ -65,7 +66,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base.arrays import Floats, Ints, Mask, along_z_curve, systematic, total_variance
 from privtraj.domain.domain import Plot
-from privtraj.measures.over_time import GridMeasure, TimeAverage, time_average
+from privtraj.measures.averages import Filtered, TimeAverage, TimeModes, filtered, time_average
+from privtraj.measures.over_time import GridMeasure
 from privtraj.privacy.noise import laplace_variance
 
 SIGNIFICANCE_EXPONENT = 1.4  # chance of a false cell: cells^-1.4 / 2. At 1.6 groups of people who
@@ -99,7 +101,8 @@ class Reading(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Noisy counts (T, side, ...), each of so many counted cells, and how to average over time.
+    """Noisy counts (T, side, ...), each of so many counted cells, how to average over time, and as
+    filtered.
 
     cells: (side, ...), 0 outside the domain.
     """
@@ -107,6 +110,7 @@ class Level(NamedTuple):
     counts: Floats
     cells: Floats
     average: TimeAverage
+    filtered: Filtered
 
 
 def estimate(
@@ -280,13 +284,15 @@ def levels_of(
         cells.append(blocks(cells[-1], 1))
     doubled = 2 ** (counts.ndim - 1)
     levels: list[Level] = []
-    moved = 0.0
+    over_time, moved = TimeModes.of(people, gaps), 0.0
     for k in reversed(range(len(grids))):
         flat, noise = grids[k].reshape(len(counts), -1), doubled**k * laplace_variance(epsilon)
-        average = time_average(flat, noise, people, gaps, moved / doubled)
+        average = time_average(flat, noise, over_time, moved / doubled)
         moved = average.amplitude
-        levels.append(Level(grids[k], cells[k][0], average))
-    return levels[::-1][: MAX_POOLINGS + 1]
+        if k <= MAX_POOLINGS:
+            smooth = filtered(grids[k], noise, over_time)
+            levels.append(Level(grids[k], cells[k][0], average, smooth))
+    return levels[::-1]
 
 
 def reading(levels: list[Level], epsilon: float) -> Floats:
@@ -300,7 +306,9 @@ def reading(levels: list[Level], epsilon: float) -> Floats:
     draws = first.average.draws.reshape(at_times)
     free, places = np.broadcast_to(first.cells, counts.shape), int((first.cells > 0).sum())
     kept = significant(counts, free, draws, epsilon, places=places)
-    people = np.where(kept, counts, 0.0)
+    smooth = first.filtered
+    kept |= significant(smooth.counts, free, smooth.draws, epsilon, places=places)
+    people = np.where(kept, np.maximum(counts, 0.0), 0.0)
     for k, level in enumerate(others, start=1):
         cells = blocks(np.where(kept, 0.0, free), k)
         left = np.tensordot(level.average.matrix, blocks(np.where(kept, 0.0, first.counts), k), 1)
@@ -344,7 +352,7 @@ def significant(
 ) -> Mask:
     """Which counts (T, side, ...) noise would hardly produce.
 
-    cells: how many noisy cells each is the sum of (0: none).  draws: (T, 1, ...) how many draws of
+    cells: how many noisy cells each is the sum of (0: none).  draws: (T, ...) how many draws of
     noise were averaged in each cell.  known: places that hold significant cells already.  places:
     how many there are in the domain; all of them by default.
     """

@@ -1,23 +1,5 @@
-"""What neighbouring times know of each other: counts are averaged, masses travel little, and curves
-pass through windows. Everything here is post-processing of released numbers.
-
-Averages.  A cell's people over T times are a level and a random walk about it, in shares of each
-time's people; for all cells of one size the walk has one amplitude A, in units of their noise:
-    c_t = N_t (level + walk_t) + noise_t,      walk ~ N(0, A v L^+),      noise_t ~ N(0, v / l_t),
-L the quadratic form  sum_t (x_{t+1} - x_t)^2 / dt_t  with mean dt 1, v the variance of a count of
-mean size, l_t = (N_t / mean N)^2. In the modes of L against l, of rates w_f, this reads
-    a_f ~ N(0, (1 + s_f) v),      s_f = A / w_f,
-and the posterior mean keeps s_f / (1 + s_f) of mode f and all of the level. A has the largest
-evidence, each cell's weighed by the people in it,
-    sum_j m_j sum_f [ a_fj^2 / v_j  s_f / (1 + s_f) - log(1 + s_f) ] / 2,
-m_j the cell's mean count, signed: noise moves the level and the modes independently, so that empty
-cells, which are many and do not change, add up to no opinion. Where people stay A is 0 and T times
-count as one; where they move all is left as counted. `CAUTION` times A is used, for to average
-people who move blurs them, and squared W2 minds that more than noise.
-
-Cells so small that one person is in each cannot tell who moves from who is there by chance, but
-blocks of them can, and who leaves a block leaves the cell: a block of b cells has b times the noise
-and b^2 times the squared change, so A of the cells is at least that of the blocks over b.
+"""What neighbouring times know of each other: masses travel little, curves pass through windows.
+Everything here is post-processing of released numbers.
 
 Masses.  Noise and chance move the share of people in a place up and down from time to time; people
 do not jump to and fro. So the masses a_t of T noisy measures are replaced by the solution of
@@ -66,7 +48,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -74,8 +55,6 @@ from privtraj.base.arrays import Floats, Ints, Mask, systematic, total_variance
 from privtraj.base.space import hat_functions
 from privtraj.motion.process import matched
 
-CAUTION = 4.0  # times the estimated motion: 1 blurs people who move, 4, 8 and 32 do not, and 4
-# averages most; on stand-ins, three or four seeds, 2026-11-16
 FOLLOWED = 256  # people at each time whose motion is measured: a median, within a few percent
 BLOCKS_PER_SIDE = {1: 20, 2: 10, 3: 6}  # by d; bounds the work; set by hand, 2026-11
 BLOCKS_PER_SIDE_BEYOND = 4  # for more features
@@ -91,7 +70,6 @@ or four times as much has 4 or 6 % more error (benchmarks/regret.py, even seeds 
 ACTION = 1e-4
 """Of the squared first differences: settles what windows cannot tell."""
 
-_AMPLITUDES = np.append(0.0, np.geomspace(1e-2, 1e6, 25))  # of the slowest mode, in its noise
 _TINY, _FAR = 1e-150, 1e-200  # least scaling or message, least kernel: no product of two is 0
 
 
@@ -111,46 +89,6 @@ class GridMeasure:
     def since(self, first: int) -> GridMeasure:
         """From this time on."""
         return GridMeasure(*(getattr(self, one.name)[first:] for one in fields(self)))
-
-
-class TimeAverage(NamedTuple):
-    """matrix: (T, T) from counts to averages.  draws: (T,) of noise, averaged in each of them.
-
-    amplitude: A of the slowest mode, in its noise.
-    """
-
-    matrix: Floats
-    draws: Floats
-    amplitude: float = 0.0
-
-
-def time_average(
-    counts: Floats, noise_variance: float, people: Floats, gaps: Floats | None, least: float = 0.0
-) -> TimeAverage:
-    """The average that noisy counts (T, n) of people (T,) suggest, `gaps` (T - 1,) apart.
-
-    noise_variance: of one count; chance adds the cell's mean count to it.  gaps: in any unit; None
-    leaves every time by itself.  least: amplitude that blocks of these cells have shown.
-    """
-    if gaps is None or len(counts) == 1:
-        return TimeAverage(np.eye(len(counts)), np.ones(len(counts)))
-    size = people / people.mean()
-    steps = np.diff(np.eye(len(people)), axis=0)
-    form = steps.T @ (steps / (gaps / gaps.mean())[:, None])
-    from scipy.linalg import eigh
-
-    rates, modes = eigh(form, np.diag(size**2))
-    found = modes.T @ (size[:, None] * counts)  # modes of c_t / size_t, weighed by l_t
-    level = found[0] / np.sqrt((size**2).sum()) * np.sign(modes[0, 0])
-    energy = found[1:] ** 2 / (noise_variance + np.maximum(level, 0.0))
-    weights = level if level.sum() > 0 else np.ones_like(level)
-    slowness = rates[1] / rates[1:]
-    tried = _AMPLITUDES[:, None] * slowness  # s_f of every A
-    evidence = (energy @ weights) * tried / (1 + tried) - weights.sum() * np.log1p(tried)
-    amplitude = max(float(_AMPLITUDES[np.argmax(evidence.sum(axis=1))]), least)
-    signal = CAUTION * amplitude * slowness
-    kept = (modes * np.append(1.0, signal / (1 + signal))) @ modes.T
-    return TimeAverage(size[:, None] * kept * size, 1 / (np.diag(kept) * size**2), amplitude)
 
 
 def pooled_over_time(
