@@ -134,7 +134,7 @@ def filtered(counts: Floats, noise_variance: float, over_time: TimeModes) -> Fil
     variance = noise_variance + max(float(counts.mean()), 0.0)
     shares = np.maximum(1 - variance / np.maximum(squares, 1e-300), 0.0)
     kept = shares[band].reshape(counts.shape)
-    kept[(0,) * kept.ndim] = 1.0
+    kept[(of_time == 0, *(0,) * len(space))] = 1.0
     # of one draw in every cell:  sum over modes and frequencies of the squared basis and shares
     noise = np.tensordot(np.square(over_time.size[:, None] * over_time.modes), kept**2, 1)
     basis = np.square(dct(np.eye(side), axis=0, norm="ortho"))  # (frequency, cell)

@@ -18,8 +18,9 @@ The first term is what cells hide. The second is noise: the cells around people 
 sqrt((s G)^d) / epsilon people together, a share of all people that is carried over a squared
 distance c_d s^2: c_d = sqrt(2) d w^2 / 12, w = `USUAL_WIDTH`, is the variance of people who are
 even over w, times the deviation sqrt(2) of the noise of a cell. Concentrated people in a large box
-are as others in a small one, hence the s. E is smooth in N epsilon, so more people or more budget
-never cross a jump of the rule.
+are as others in a small one, hence the s. Curves have a share |S|^2 / M of the noise of windows
+(`windows`), so N is the people of a window over the root of it. E is smooth in N epsilon, so more
+people or more budget never cross a jump of the rule.
 """
 
 from __future__ import annotations
@@ -118,7 +119,11 @@ class Counts(Numbers):
         area = 1.0 if seen is None else (12 * seen.variance / d) ** (d / 2)  # of an even cloud
         most = left(guard, calibrate_laplace, planned_event(task.plan, PERSISTENCE))
         epsilon = min(most, EPSILON_RANGE[1])
-        side = recipe.cells or cells_per_side(float(np.median(people)), d, epsilon, area)
+        shared = 1.0  # of the noise, by curves
+        if view.windows.choice is not None and len(view.windows.choice.stiffer):
+            shared = float(view.windows.choice.stiffer[0, 2])
+        alike = float(np.median(people)) / math.sqrt(shared)  # who would have as much noise
+        side = recipe.cells or cells_per_side(alike, d, epsilon, area)
         counts = guard.ask(Release(CellCounts(side), Laplace(epsilon), CELLS))
 
         # all that follows is post-processing

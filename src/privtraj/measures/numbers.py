@@ -332,10 +332,10 @@ def through_windows(
     runs = windows.unit_moments, windows.of_moment
     fixed = still if still is not None and still.any() else None
     choice = windows.choice
-    stiffer = [(USUAL_BENDING, 0.0)] if choice is None else choice.stiffer.tolist()
-    bending, explained = stiffer[0]
+    stiffer = [(USUAL_BENDING, 0.0, 1.0)] if choice is None else choice.stiffer.tolist()
+    bending, explained, _ = stiffer[0]
     curves, distance = smooth_curves(clouds, *runs, start, bending, rng, fixed)
-    for bending, left in stiffer[1:]:
+    for bending, left, _ in stiffer[1:]:
         stiff, farther = smooth_curves(clouds, *runs, start, bending, rng, fixed)
         if farther - distance > FARTHER * (left - explained):
             break

@@ -228,8 +228,8 @@ class WindowChoice(NamedTuple):
     """Windows (M,) of the moments, and why: squared W2 to expect from motion and from noise.
 
     variance: of all people, in squared boxes.  hidden: that of motion at the quantiles `LIKELY`.
-    stiffer: (B, 2) bending of curves, the best one first, and how much of the noise of windows
-    these leave in them; none where windows are better without curves.
+    stiffer: (B, 3) of curves, the best first, as `bendings` has them; none where windows are better
+    without curves.
     """
 
     of_moment: Ints
@@ -404,9 +404,10 @@ def bendings(
     noise: float,
     listed: bool = False,
 ) -> Floats:
-    """(B, 2) bendings of curves from the one with the least expected W2 on, each with the squared
-    distance from the windows that noise explains: that of  m - S m  for means m that are noise.
-    None, (0, 2), where every listed time is a window and all curves are expected to hide more than
+    """(B, 3) bendings of curves from the one with the least expected W2 on, each with the squared
+    distance from the windows that noise explains: that of  m - S m  for means m that are noise; and
+    with the share |S|^2 / M of the noise that curves have.
+    None, (0, 3), where every listed time is a window and all curves are expected to hide more than
     they share of the noise.
 
     noise: of the windows, before curves share it.  listed: people are at the moments alone.
@@ -415,13 +416,13 @@ def bendings(
     for bending in BENDINGS.tolist():
         curves = curves_of_means(moments, window_of_moment, bending)
         left = noise * float(np.square(np.eye(len(means)) - means @ curves).sum()) / len(means)
-        shared = noise * float(np.square(curves).sum()) / len(moments)
+        shared = float(np.square(curves).sum()) / len(moments)
         hidden = unseen(motions.squares, moments, window_of_moment, variance, curves)
-        rows.append((bending, left))
-        losses.append(float(motions.chances @ np.sqrt(hidden + shared)))
+        rows.append((bending, left, shared))
+        losses.append(float(motions.chances @ np.sqrt(hidden + noise * shared)))
     if listed and len(means) == len(moments) and min(losses) >= noise**0.5:
         rows = []
-    return np.array(rows[int(np.argmin(losses)) :]).reshape(-1, 2)
+    return np.array(rows[int(np.argmin(losses)) :]).reshape(-1, 3)
 
 
 def likely(hidden: Floats, chances: Floats) -> Floats:
