@@ -6,18 +6,11 @@ a chance below
     cells^-SIGNIFICANCE_EXPONENT / 2,
 or when it touches a significant cell and the chance is below 3^-d / 2, a level for the 3^d cells of
 a neighbourhood: a false cell next to a true one costs little in transport distance and a missing
-one more. What is left is asked again in blocks of 2 and 4 cells a side, at 3^(-d
-SIGNIFICANCE_EXPONENT) / 2, as these are larger if false: people too thinly spread for a cell stand
-out in a block, and a significant block shares its people among its cells as their own counts say.
+one more.
 
 Counts are averaged over time first, as far as people stay (`averages`): a cell that is supported
 by its own past and future stands out, one that noise has filled once does not. So does a cell that
 stands out of the counts as filtered over space and time, by the noise that is left in it.
-
-The same noisy counts pooled into cells of 2 and 4 times the side give two coarser readings; each
-time takes the reading with the least estimated squared error
-    (share of people not in significant cells)^2 * spread^2 + d h^2 / 24,      h = side of a cell,
-so that fine cells serve concentrated people and coarse ones serve people who are spread out.
 
 The others are below every threshold one by one, but may be clear together: in shells of doubling
 distance from the nearest significant cell, at all times. The number m of people of a shell is seen
@@ -33,7 +26,7 @@ Where the significant people are no majority, all others are around them in this
 together. A time at which nothing is significant is read as the nearest one at which a majority is.
 
 Cells outside a public domain hold nobody, whatever their noisy counts say: they are left out before
-anything else, so that thresholds are for fewer cells and blocks have the noise of fewer.
+anything else, so that thresholds are for fewer cells.
 
 Where in them.  Cells tell how many people are in them, not where. People who are even inside a cell
 jump at its border, and are too far apart: those of a group are at the sides of its outer cells that
@@ -58,13 +51,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtraj.base.arrays import Floats, Ints, Mask, along_z_curve, systematic, total_variance
+from privtraj.base.arrays import Floats, Ints, Mask, along_z_curve, systematic
 from privtraj.domain.domain import Plot
 from privtraj.measures.averages import Filtered, TimeAverage, TimeModes, filtered, time_average
 from privtraj.measures.over_time import GridMeasure
@@ -73,7 +65,6 @@ from privtraj.privacy.noise import laplace_variance
 SIGNIFICANCE_EXPONENT = 1.4  # chance of a false cell: cells^-1.4 / 2. At 1.6 groups of people who
 # are few are lost (50 at a time: twice the error of three modes); at 1.3 spread ones get noise; at
 # .7 fast loops have 2.0 (.4) times the error
-MAX_POOLINGS = 2  # of counts, to cells of 2 and 4 times the side; with more, thin tails lose 8 %
 TAILS = 201  # shares of people in a shell that are tried
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
 PARTS = 4  # of a cell, a side, in which the density is computed; fewer where there is no room, or,
@@ -100,15 +91,14 @@ class Reading(NamedTuple):
     side: float
 
 
-class Level(NamedTuple):
-    """Noisy counts (T, side, ...), each of so many counted cells, how to average over time, and as
-    filtered.
+class Averaged(NamedTuple):
+    """Noisy counts (T, side, ...), how to average them over time, and as filtered.
 
-    cells: (side, ...), 0 outside the domain.
+    inside: (side, ...) which cells are in the domain.
     """
 
     counts: Floats
-    cells: Floats
+    inside: Mask
     average: TimeAverage
     filtered: Filtered
 
@@ -127,32 +117,18 @@ def estimate(
     gaps: (T - 1,) between the times, any unit, to average counts over time; None for not at all.
     inside: (cells_per_side, ...) which cells are in the domain; None for all.
     """
-    fine = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
-    levels = levels_of(fine, epsilon, people, gaps, inside)
-    grids = []  # people in cells of each size
-    for k, level in enumerate(levels):
-        grids.append(without_islands(reading(levels[k:], epsilon), level.cells, epsilon))
-    best, shares = np.zeros(len(people), np.int64), np.zeros(len(people))
-    for t, total in enumerate(people):
-        spread, read = 0.0, []  # spread: variance of the people, as the widest reading has it
-        for grid in grids:
-            one = as_reading(grid[t])
-            found = one.counts.sum()
-            if len(one.counts):
-                spread = max(spread, total_variance(one.centres, one.counts / found))
-            read.append((one.side, min(found / total, 1.0)))
-        least = math.inf
-        for k, (side, share) in enumerate(read):
-            error = (1 - share) ** 2 * max(spread, side**2) + dimensions * side**2 / 24
-            if share > 0 and error < least:
-                least, best[t], shares[t] = error, k, share
-    readings = completed(grids, levels, best, people, laplace_variance(epsilon))
+    grid = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
+    averaged = averages_of(grid, epsilon, people, gaps, inside)
+    held = without_islands(reading(averaged, epsilon), epsilon)
+    found = held.reshape(len(people), -1).sum(axis=1)
+    shares = np.minimum(found / people, 1.0)
+    readings = completed(held, averaged, people, laplace_variance(epsilon))
     trusted = np.flatnonzero(shares > 1 / 2)
     for silent in np.flatnonzero(shares == 0):
         if len(trusted):
             readings[silent] = readings[trusted[np.abs(trusted - silent).argmin()]]
         elif inside is not None:  # nothing stands out from the noise: people are anywhere
-            readings[silent] = as_reading(levels[-1].cells)
+            readings[silent] = as_reading(inside.astype(np.float64))
         elif not len(readings[silent].counts):  # all that is left is the box
             readings[silent] = Reading(np.full((1, dimensions), 0.5), np.ones(1), 1.0)
     return stacked(readings, shares)
@@ -179,54 +155,45 @@ def as_reading(grid: Floats, per_side: int | None = None, corner: Ints | int = 0
 
 
 def completed(
-    grids: list[Floats], levels: list[Level], best: Ints, people: Floats, noise_variance: float
+    held: Floats, averaged: Averaged, people: Floats, noise_variance: float
 ) -> list[Reading]:
-    """Significant people of T times in the best of the levels (T,), and those who are clear only
-    together.
+    """Significant people (T, side, ...), and those who are clear only together.
 
-    grids: of each level (T, side, ...).  people: (T,) in all.  noise_variance: of a count.
+    people: (T,) in all.  noise_variance: of a count.
     """
     from scipy.ndimage import distance_transform_edt
 
-    tails = []  # of a person in the middle, over cells of each level, as a Fourier transform
-    for level in levels:  # of 2 n numbers, one more than it takes, which is faster
-        n, d = len(level.cells), level.cells.ndim
-        squares = np.square(np.indices((2 * n,) * d) - n + 1.0).sum(axis=0)
-        tails.append(np.fft.rfftn(np.maximum(squares, 1.0) ** (-(d + 1) / 2)))
-    missed, places, shells, number = np.full(len(people), np.nan), [], [], 0
-    for t, k in enumerate(best):
-        held, cells = grids[k][t], levels[k].cells
-        distance, place, found = np.full(cells.shape, 2.0), cells, float(held.sum())
+    n, d, inside = len(averaged.inside), averaged.inside.ndim, averaged.inside
+    # tails of a person in the middle, as a Fourier transform: of 2 n numbers, one more than it
+    # takes, which is faster
+    wide, axes = (2 * n,) * d, range(d)
+    squares = np.square(np.indices(wide) - n + 1.0).sum(axis=0)
+    tail = np.fft.rfftn(np.maximum(squares, 1.0) ** (-(d + 1) / 2))
+    missed, number = np.full(len(people), np.nan), 0
+    places, shells = np.zeros_like(held), np.full(held.shape, -1)
+    for t, grid in enumerate(held):
+        distance, place, found = np.full(grid.shape, 2.0), inside * 1.0, float(grid.sum())
         if found > 0:
-            distance = distance_transform_edt(held == 0)
-            n, axes = len(cells), range(cells.ndim)
-            wide = (2 * n,) * cells.ndim
-            around = tails[k] * np.fft.rfftn(held / found, wide, axes)
-            around = np.fft.irfftn(around, wide, axes)[(slice(n - 1, -1),) * cells.ndim]
-            place = cells * np.maximum(around, 0.0)
+            distance = distance_transform_edt(grid == 0)
+            around = np.fft.irfftn(tail * np.fft.rfftn(grid / found, wide, axes), wide, axes)
+            place = inside * np.maximum(around[(slice(n - 1, -1),) * d], 0.0)
         if 0 < found < people[t] / 2:
             missed[t] = people[t] - found
         away = (distance > 0) & (place > 0)
-        shell = np.log2(np.maximum(distance, 1.0)).astype(np.int64) + k  # in cells as counted
-        places.append(np.where(away, place, 0.0))
-        shells.append(np.where(away & np.isnan(missed[t]), shell, -1))
+        places[t] = np.where(away, place, 0.0)
+        if np.isnan(missed[t]):
+            shells[t] = np.where(away, np.log2(np.maximum(distance, 1.0)).astype(np.int64), -1)
         number = max(number, int(shells[t].max()) + 1)
     sums, noise = np.zeros((2, number, len(people)))  # of each time
-    errors = np.zeros((number, 1))  # of all: levels share their noise, at worst all of it
-    for k, level in enumerate(levels):
-        own = np.flatnonzero(best == k)
-        if not len(own):
-            continue
-        taken = level.average.matrix[own]
-        shown = taken @ level.counts.reshape(len(people), -1)
-        in_shell = np.stack(list(compress(shells, best == k))).reshape(shown.shape)
-        for s in range(number):
-            some = in_shell == s
-            sums[s, own] = (some * shown).sum(axis=1)
-            covariance = noise_variance * (taken @ taken.T)
-            covariance *= (some * level.cells.ravel()) @ some.T
-            noise[s, own] = covariance.diagonal()
-            errors[s] += math.sqrt(covariance.sum())
+    errors = np.zeros((number, 1))  # of all
+    matrix = averaged.average.matrix
+    shown = matrix @ averaged.counts.reshape(len(people), -1)
+    for s in range(number):
+        some = (shells == s).reshape(shown.shape)
+        sums[s] = (some * shown).sum(axis=1)
+        covariance = noise_variance * (matrix @ matrix.T) * (some.astype(np.float64) @ some.T)
+        noise[s] = covariance.diagonal()
+        errors[s] = math.sqrt(covariance.sum())
     # how likely each share is beside none; how far people reach is the same for all shells
     errors, total, found = np.maximum(errors, 1e-6), people.sum(), sums.sum(axis=1, keepdims=True)
     tried = np.geomspace(min(float(errors.min(initial=total)) / total, 1 / 4), 1 / 2, TAILS)
@@ -242,7 +209,7 @@ def completed(
     shares = np.append(0.0, tried)
     together = shares[(chance < 0.5).sum(axis=1)]
     # of each time: in proportion to those one shell nearer, but for what varies by more than noise
-    held, near = np.zeros_like(sums), people
+    gone, near = np.zeros_like(sums), people
     for s, share in enumerate(together):
         some = noise[s] > 0
         weight = 1 / noise[s, some]
@@ -250,122 +217,80 @@ def completed(
         apart = sums[s, some] - alike
         vary = max(weight @ apart**2 - len(apart), 0.0) / max(weight.sum(), 1e-300)
         varied = np.maximum(alike + apart * vary / (vary + 1 / weight), 0.0)
-        held[s, some] = np.where(alike > 0, varied, 0.0)
-        near = np.where(best > s, people * share, held[s])
+        gone[s, some] = np.where(alike > 0, varied, 0.0)
+        near = gone[s]
     readings = []
-    for t, k in enumerate(best):
-        place, shell = places[t], shells[t]
+    for t, (place, shell) in enumerate(zip(places, shells, strict=True)):
         if np.isnan(missed[t]):
             even = np.bincount(shell.ravel() + 1, place.ravel(), number + 1)[1:]
-            scale = held[:, t] / np.maximum(even, 1e-300)
+            scale = gone[:, t] / np.maximum(even, 1e-300)
             place = place * np.append(0.0, scale)[shell + 1]
         else:
             place = place * missed[t] / max(place.sum(), 1e-300)
-        readings.append(as_reading(grids[k][t] + place))
+        readings.append(as_reading(held[t] + place))
     return readings
 
 
-def levels_of(
+def averages_of(
     counts: Floats,
     epsilon: float,
     people: Floats,
     gaps: Floats | None = None,
     inside: Mask | None = None,
-) -> list[Level]:
-    """The counts (T, side, ...) in cells as counted, and of 2 and 4 times the side if they fit.
-
-    Larger ones still, as far as they fit, only tell how people move. Outside the domain there are
-    no cells, and no counts.
-    """
-    held = np.ones((1, *counts.shape[1:])) if inside is None else inside[None].astype(np.float64)
-    grids, cells = [counts * held], [held]
+) -> Averaged:
+    """The counts (T, side, ...), and how to average them. Larger cells, as far as they fit, tell
+    how people move. Outside the domain there are no cells, and no counts."""
+    inside = np.ones(counts.shape[1:], bool) if inside is None else inside
+    grids, variance = [counts * inside], laplace_variance(epsilon)
     while grids[-1].shape[1] % 2 == 0 and grids[-1].shape[1] >= 4:
         grids.append(blocks(grids[-1], 1))
-        cells.append(blocks(cells[-1], 1))
     doubled = 2 ** (counts.ndim - 1)
-    levels: list[Level] = []
-    over_time, moved = TimeModes.of(people, gaps), 0.0
+    over_time, average = TimeModes.of(people, gaps), None
     for k in reversed(range(len(grids))):
-        flat, noise = grids[k].reshape(len(counts), -1), doubled**k * laplace_variance(epsilon)
-        average = time_average(flat, noise, over_time, moved / doubled)
-        moved = average.amplitude
-        if k <= MAX_POOLINGS:
-            smooth = filtered(grids[k], noise, over_time)
-            levels.append(Level(grids[k], cells[k][0], average, smooth))
-    return levels[::-1]
+        least = 0.0 if average is None else average.amplitude / doubled
+        flat = grids[k].reshape(len(counts), -1)
+        average = time_average(flat, doubled**k * variance, over_time, least)
+    assert average is not None
+    return Averaged(grids[0], inside, average, filtered(grids[0], variance, over_time))
 
 
-def reading(levels: list[Level], epsilon: float) -> Floats:
-    """People (T, side, ...) in significant cells of the first level, then in significant blocks.
-
-    The blocks are the cells of the other levels, less those that are significant by themselves.
-    """
-    first, *others = levels
-    counts = np.tensordot(first.average.matrix, first.counts, 1)
-    at_times = (-1, *(1,) * first.cells.ndim)
-    draws = first.average.draws.reshape(at_times)
-    free, places = np.broadcast_to(first.cells, counts.shape), int((first.cells > 0).sum())
-    kept = significant(counts, free, draws, epsilon, places=places)
-    smooth = first.filtered
-    kept |= significant(smooth.counts, free, smooth.draws, epsilon, places=places)
-    people = np.where(kept, np.maximum(counts, 0.0), 0.0)
-    for k, level in enumerate(others, start=1):
-        cells = blocks(np.where(kept, 0.0, free), k)
-        left = np.tensordot(level.average.matrix, blocks(np.where(kept, 0.0, first.counts), k), 1)
-        known = blocks(kept.astype(np.int64), k) > 0
-        draws = level.average.draws.reshape(at_times)
-        crowded = significant(left, cells, draws, epsilon, known, places)
-        added = spread_out(crowded, k) & ~kept & (free > 0)
-        own = np.where(added, np.maximum(counts, 0.0), 0.0)
-        share = own / np.maximum(spread_out(blocks(own, k), k), 1e-300)
-        people += share * spread_out(left, k)
-        kept |= added
-    return people
+def reading(averaged: Averaged, epsilon: float) -> Floats:
+    """People (T, side, ...) in significant cells."""
+    counts = np.tensordot(averaged.average.matrix, averaged.counts, 1)
+    draws = averaged.average.draws.reshape(-1, *(1,) * averaged.inside.ndim)
+    kept = significant(counts, draws, averaged.inside, epsilon)
+    kept |= significant(*averaged.filtered, averaged.inside, epsilon)
+    return np.where(kept, np.maximum(counts, 0.0), 0.0)
 
 
-def without_islands(people: Floats, cells: Floats, epsilon: float) -> Floats:
+def without_islands(people: Floats, epsilon: float) -> Floats:
     """People (T, side, ...) less those of islands that noise may have made: of n cells of all times
-    one such island is expected in n fits.
-
-    cells: (side, ...) how many noisy cells each is the sum of.
-    """
+    one such island is expected in n fits."""
     from scipy.ndimage import label, sum_labels
 
     island, count = label(people > 0, np.ones((3,) * people.ndim))
     if count == 0:
         return people
     numbers = np.arange(1, count + 1)
-    held = sum_labels(people, island, numbers)
-    noisy = sum_labels(np.broadcast_to(cells, people.shape), island, numbers)
-    chance = -2 * math.log(len(people) * np.count_nonzero(cells))
-    real = np.append(False, held > _threshold(noisy, epsilon, chance))
+    held, cells = sum_labels(people, island, numbers), np.bincount(island.ravel())[1:]
+    real = np.append(False, held > _threshold(cells, epsilon, -2 * math.log(people.size)))
     return np.where(real[island], people, 0.0)
 
 
-def significant(
-    counts: Floats,
-    cells: Floats,
-    draws: Floats,
-    epsilon: float,
-    known: Mask | None = None,
-    places: int | None = None,
-) -> Mask:
+def significant(counts: Floats, draws: Floats, inside: Mask, epsilon: float) -> Mask:
     """Which counts (T, side, ...) noise would hardly produce.
 
-    cells: how many noisy cells each is the sum of (0: none).  draws: (T, ...) how many draws of
-    noise were averaged in each cell.  known: places that hold significant cells already.  places:
-    how many there are in the domain; all of them by default.
+    draws: (T, ...) how many draws of noise were averaged in each cell.  inside: (side, ...).
     """
     from scipy.ndimage import maximum_filter
 
-    anywhere = -SIGNIFICANCE_EXPONENT * math.log(places or counts[0].size) - math.log(2)
-    exponent = 1.0 if known is None else SIGNIFICANCE_EXPONENT
-    nearby = -exponent * (counts.ndim - 1) * math.log(3) - math.log(2)
+    d = counts.ndim - 1
+    anywhere = -SIGNIFICANCE_EXPONENT * math.log(np.count_nonzero(inside)) - math.log(2)
+    nearby = -d * math.log(3) - math.log(2)
     total = draws * counts
-    keep: Mask = (cells > 0) & (total > _threshold(cells * draws, epsilon, anywhere))
-    likely = (cells > 0) & (total > _threshold(cells * draws, epsilon, nearby))
-    touching = (1,) + (3,) * (counts.ndim - 1)  # cells of the same time
-    near = maximum_filter(keep if known is None else keep | known, touching, mode="constant")
+    keep: Mask = inside & (total > _threshold(draws, epsilon, anywhere))
+    likely = inside & (total > _threshold(draws, epsilon, nearby))
+    near = maximum_filter(keep, (1, *(3,) * d), mode="constant")  # cells of the same time
     return keep | likely & near
 
 
@@ -386,7 +311,7 @@ def noise_quantile(cells: ArrayLike, epsilon: float, log_chance: float) -> Float
     return np.where(cells == 1, max(0.0, -(log_chance + math.log(2)) / epsilon), high)
 
 
-def _threshold(draws: Floats, epsilon: float, log_chance: float) -> Floats:
+def _threshold(draws: NDArray[Any], epsilon: float, log_chance: float) -> Floats:
     """Quantiles of sums of so many draws, linear between whole numbers of them."""
     known = _WHOLE_DRAWS[: np.searchsorted(_WHOLE_DRAWS, draws.max()) + 1]
     return np.interp(draws, known, noise_quantile(known, epsilon, log_chance))
