@@ -6,7 +6,9 @@ a chance below
     cells^-SIGNIFICANCE_EXPONENT / 2,
 or when it touches a significant cell and the chance is below 3^-d / 2, a level for the 3^d cells of
 a neighbourhood: a false cell next to a true one costs little in transport distance and a missing
-one more.
+one more. What is left is asked again in blocks of 2 and 4 cells a side, at 3^(-d
+SIGNIFICANCE_EXPONENT) / 2, as these are larger if false: people too thinly spread for a cell stand
+out in a block, and a significant block shares its people among its cells as their own counts say.
 
 Counts are averaged over time first, as far as people stay (`averages`): a cell that is supported
 by its own past and future stands out, one that noise has filled once does not. So does a cell that
@@ -26,7 +28,7 @@ Where the significant people are no majority, all others are around them in this
 together. A time at which nothing is significant is read as the nearest one at which a majority is.
 
 Cells outside a public domain hold nobody, whatever their noisy counts say: they are left out before
-anything else, so that thresholds are for fewer cells.
+anything else, so that thresholds are for fewer cells and blocks have the noise of fewer.
 
 Where in them.  Cells tell how many people are in them, not where. People who are even inside a cell
 jump at its border, and are too far apart: those of a group are at the sides of its outer cells that
@@ -65,6 +67,7 @@ from privtraj.privacy.noise import laplace_variance
 SIGNIFICANCE_EXPONENT = 1.4  # chance of a false cell: cells^-1.4 / 2. At 1.6 groups of people who
 # are few are lost (50 at a time: twice the error of three modes); at 1.3 spread ones get noise; at
 # .7 fast loops have 2.0 (.4) times the error
+MAX_POOLINGS = 2  # of counts, to blocks of 2 and 4 cells a side; with more, thin tails lose 8 %
 TAILS = 201  # shares of people in a shell that are tried
 MOST_CELLS_PER_TIME = 2**18  # bounds work and memory; set by hand, 2026-11
 PARTS = 4  # of a cell, a side, in which the density is computed; fewer where there is no room, or,
@@ -92,14 +95,15 @@ class Reading(NamedTuple):
 
 
 class Averaged(NamedTuple):
-    """Noisy counts (T, side, ...), how to average them over time, and as filtered.
+    """Noisy counts (T, side, ...), and as filtered.
 
-    inside: (side, ...) which cells are in the domain.
+    inside: (side, ...) which cells are in the domain.  over_time: how to average counts of these
+    cells, and of blocks of 2^k a side.
     """
 
     counts: Floats
     inside: Mask
-    average: TimeAverage
+    over_time: list[TimeAverage]
     filtered: Filtered
 
 
@@ -172,7 +176,8 @@ def completed(
     missed, number = np.full(len(people), np.nan), 0
     places, shells = np.zeros_like(held), np.full(held.shape, -1)
     for t, grid in enumerate(held):
-        distance, place, found = np.full(grid.shape, 2.0), inside * 1.0, float(grid.sum())
+        found, place = float(grid.sum()), inside.astype(np.float64)
+        distance: Floats = np.full(grid.shape, 2.0)
         if found > 0:
             distance = distance_transform_edt(grid == 0)
             around = np.fft.irfftn(tail * np.fft.rfftn(grid / found, wide, axes), wide, axes)
@@ -186,7 +191,7 @@ def completed(
         number = max(number, int(shells[t].max()) + 1)
     sums, noise = np.zeros((2, number, len(people)))  # of each time
     errors = np.zeros((number, 1))  # of all
-    matrix = averaged.average.matrix
+    matrix = averaged.over_time[0].matrix
     shown = matrix @ averaged.counts.reshape(len(people), -1)
     for s in range(number):
         some = (shells == s).reshape(shown.shape)
@@ -238,29 +243,43 @@ def averages_of(
     gaps: Floats | None = None,
     inside: Mask | None = None,
 ) -> Averaged:
-    """The counts (T, side, ...), and how to average them. Larger cells, as far as they fit, tell
-    how people move. Outside the domain there are no cells, and no counts."""
+    """The counts (T, side, ...), and how to average them. Outside the domain are no cells, and no
+    counts."""
     inside = np.ones(counts.shape[1:], bool) if inside is None else inside
     grids, variance = [counts * inside], laplace_variance(epsilon)
     while grids[-1].shape[1] % 2 == 0 and grids[-1].shape[1] >= 4:
         grids.append(blocks(grids[-1], 1))
-    doubled = 2 ** (counts.ndim - 1)
-    over_time, average = TimeModes.of(people, gaps), None
-    for k in reversed(range(len(grids))):
-        least = 0.0 if average is None else average.amplitude / doubled
+    doubled, modes = 2 ** (counts.ndim - 1), TimeModes.of(people, gaps)
+    over_time: list[TimeAverage] = []
+    for k in reversed(range(len(grids))):  # larger blocks tell smaller ones how people move
+        least = over_time[-1].amplitude / doubled if over_time else 0.0
         flat = grids[k].reshape(len(counts), -1)
-        average = time_average(flat, doubled**k * variance, over_time, least)
-    assert average is not None
-    return Averaged(grids[0], inside, average, filtered(grids[0], variance, over_time))
+        over_time.append(time_average(flat, doubled**k * variance, modes, least))
+    return Averaged(grids[0], inside, over_time[::-1], filtered(grids[0], variance, modes))
 
 
-def reading(averaged: Averaged, epsilon: float) -> Floats:
-    """People (T, side, ...) in significant cells."""
-    counts = np.tensordot(averaged.average.matrix, averaged.counts, 1)
-    draws = averaged.average.draws.reshape(-1, *(1,) * averaged.inside.ndim)
-    kept = significant(counts, draws, averaged.inside, epsilon)
-    kept |= significant(*averaged.filtered, averaged.inside, epsilon)
-    return np.where(kept, np.maximum(counts, 0.0), 0.0)
+def reading(averaged: Averaged, epsilon: float, poolings: int = MAX_POOLINGS) -> Floats:
+    """People (T, side, ...) in significant cells, then in significant blocks of those left."""
+    noisy, inside, over_time, smooth = averaged
+    at_times, places = (-1, *(1,) * inside.ndim), int(np.count_nonzero(inside))
+    counts = np.tensordot(over_time[0].matrix, noisy, 1)
+    free = np.broadcast_to(inside.astype(np.float64), counts.shape)
+    draws = over_time[0].draws.reshape(at_times)
+    kept = significant(counts, free, draws, epsilon, places=places)
+    kept |= significant(smooth.counts, free, smooth.draws, epsilon, places=places)
+    people = np.where(kept, np.maximum(counts, 0.0), 0.0)
+    for k in range(1, min(poolings + 1, len(over_time))):
+        cells = blocks(np.where(kept, 0.0, free), k)
+        left = np.tensordot(over_time[k].matrix, blocks(np.where(kept, 0.0, noisy), k), 1)
+        known = blocks(kept.astype(np.int64), k) > 0
+        draws = over_time[k].draws.reshape(at_times)
+        crowded = significant(left, cells, draws, epsilon, known, places)
+        added = spread_out(crowded, k) & ~kept & (free > 0)
+        own = np.where(added, np.maximum(counts, 0.0), 0.0)
+        share = own / np.maximum(spread_out(blocks(own, k), k), 1e-300)
+        people += share * spread_out(left, k)
+        kept |= added
+    return people
 
 
 def without_islands(people: Floats, epsilon: float) -> Floats:
@@ -277,20 +296,30 @@ def without_islands(people: Floats, epsilon: float) -> Floats:
     return np.where(real[island], people, 0.0)
 
 
-def significant(counts: Floats, draws: Floats, inside: Mask, epsilon: float) -> Mask:
+def significant(
+    counts: Floats,
+    cells: Floats,
+    draws: Floats,
+    epsilon: float,
+    known: Mask | None = None,
+    places: int | None = None,
+) -> Mask:
     """Which counts (T, side, ...) noise would hardly produce.
 
-    draws: (T, ...) how many draws of noise were averaged in each cell.  inside: (side, ...).
+    cells: how many noisy cells each is the sum of (0: none).  draws: (T, ...) how many draws of
+    noise were averaged in each cell.  known: places that hold significant cells already.  places:
+    how many there are in the domain; all of them by default.
     """
     from scipy.ndimage import maximum_filter
 
-    d = counts.ndim - 1
-    anywhere = -SIGNIFICANCE_EXPONENT * math.log(np.count_nonzero(inside)) - math.log(2)
-    nearby = -d * math.log(3) - math.log(2)
+    anywhere = -SIGNIFICANCE_EXPONENT * math.log(places or counts[0].size) - math.log(2)
+    exponent = 1.0 if known is None else SIGNIFICANCE_EXPONENT
+    nearby = -exponent * (counts.ndim - 1) * math.log(3) - math.log(2)
     total = draws * counts
-    keep: Mask = inside & (total > _threshold(draws, epsilon, anywhere))
-    likely = inside & (total > _threshold(draws, epsilon, nearby))
-    near = maximum_filter(keep, (1, *(3,) * d), mode="constant")  # cells of the same time
+    keep: Mask = (cells > 0) & (total > _threshold(cells * draws, epsilon, anywhere))
+    likely = (cells > 0) & (total > _threshold(cells * draws, epsilon, nearby))
+    touching = (1,) + (3,) * (counts.ndim - 1)  # cells of the same time
+    near = maximum_filter(keep if known is None else keep | known, touching, mode="constant")
     return keep | likely & near
 
 

@@ -122,8 +122,8 @@ class Counts(Numbers):
         shared = 1.0  # of the noise, by curves
         if view.windows.choice is not None and len(view.windows.choice.stiffer):
             shared = float(view.windows.choice.stiffer[0, 2])
-        alike = float(np.median(people)) / math.sqrt(shared)  # who would have as much noise
-        side = recipe.cells or cells_per_side(alike, d, epsilon, area)
+        enough = float(np.median(people)) / math.sqrt(shared)  # people with as much noise
+        side = recipe.cells or cells_per_side(enough, d, epsilon, area)
         counts = guard.ask(Release(CellCounts(side), Laplace(epsilon), CELLS))
 
         # all that follows is post-processing
