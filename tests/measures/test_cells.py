@@ -13,10 +13,10 @@ from scipy.stats import norm
 
 from privtraj.measures import cells as constants
 from privtraj.measures.cells import (
+    averages_of,
     bandwidths,
     blocks,
     estimate,
-    levels_of,
     noise_quantile,
     placed,
     reading,
@@ -41,10 +41,14 @@ def noisy(exact, epsilon, seed):
     return exact + laplace_integers(SeededSource(seed), exact.shape, epsilon)
 
 
-def read_once(counts, epsilon, poolings):
-    """People (side, ...) read from counts of one time, with so many sizes of blocks."""
-    levels = levels_of(counts[None], epsilon, np.ones(1))
-    return reading(levels[: poolings + 1], epsilon)[0]
+def read_once(counts, epsilon, poolings, smooth=False):
+    """People (side, ...) read from counts of one time, with so many sizes of blocks, and with the
+    filter or without."""
+    averaged = averages_of(counts[None], epsilon, np.ones(1))
+    if not smooth:
+        nothing = averaged.filtered._replace(counts=np.zeros_like(averaged.counts))
+        averaged = averaged._replace(filtered=nothing)
+    return reading(averaged, epsilon, poolings)[0]
 
 
 def stands_out(counts, cells, epsilon):
@@ -257,14 +261,15 @@ def test_blocks_that_are_spread_out_again_hold_their_sums_in_every_cell(d, level
 # Blocks ---------------------------------------------------------------------------------------
 
 
-def test_people_too_thin_for_single_cells_are_found_in_blocks():
+def test_people_too_thin_for_single_cells_are_found_in_blocks_and_by_the_filter():
     """Three in each of 4 x 4 cells at epsilon 1: less than a cell's noise tells, 48 in a block."""
     exact = np.zeros((16, 16), dtype=np.int64)
     exact[4:8, 8:12] = 3
-    alone, together, means = [], [], []
+    alone, together, smooth, means = [], [], [], []
     for seed in range(40):
         counts = noisy(exact, 1.0, seed).astype(float)
         alone.append(read_once(counts, 1.0, poolings=0).sum() / 48)
+        smooth.append(read_once(counts, 1.0, poolings=0, smooth=True).sum() / 48)
         read = read_once(counts, 1.0, poolings=2)
         together.append(read.sum() / 48)
         places = (np.argwhere(read > 0) + 0.5) / 16
@@ -272,6 +277,7 @@ def test_people_too_thin_for_single_cells_are_found_in_blocks():
     assert np.mean(alone) < 0.2
     assert np.median(together) == pytest.approx(1.0, abs=0.25)
     assert np.mean(np.array(together) > 0.5) > 0.8
+    assert np.mean(np.array(smooth) > 0.5) > 0.9
     np.testing.assert_allclose(np.median(means, axis=0), [0.375, 0.625], atol=0.03)
 
 
@@ -309,9 +315,9 @@ def test_a_time_at_which_nothing_stands_out_is_read_as_its_nearest_neighbour():
 def test_people_who_are_mostly_missed_are_looked_for_around_those_who_are_found():
     """Many in one cell stand out; the more around them do not, but they are not forgotten."""
     counts = np.zeros((16, 16), dtype=np.int64)
-    counts[:9, :9] = 1
-    counts[4, 4] = 25
-    measure = estimate(counts.reshape(1, -1), 16, 0.5, np.array([105.0]), 2)
+    counts[:9, :9] = 2
+    counts[4, 4] = 60
+    measure = estimate(counts.reshape(1, -1), 16, 0.2, np.array([220.0]), 2)
     assert 0 < measure.significant[0] < 0.5
     spread = measure.weights[0] @ ((measure.centres[0] - mean_of(measure, 0)) ** 2).sum(axis=1)
     assert 0.015 < spread < 0.12
@@ -350,16 +356,16 @@ def test_an_island_that_noise_may_have_made_is_left_out_and_others_are_kept():
     most = noise_quantile(1, 1.0, chance)
     for lone, kept in ((0.9 * most, False), (1.1 * most, True)):
         people = with_islands(20.0, lone)
-        found = without_islands(people, np.ones((16, 16)), 1.0)
+        found = without_islands(people, 1.0)
         assert (found[2, 12, 12] > 0) == kept
         np.testing.assert_array_equal(found[:, :8], people[:, :8])
 
 
 def test_what_stays_for_a_while_is_no_island_in_time():
     people = with_islands(20.0, 6.0)
-    assert without_islands(people, np.ones((16, 16)), 1.0)[2, 12, 12] == 0
+    assert without_islands(people, 1.0)[2, 12, 12] == 0
     people[:, 12, 12] = 6.0
-    np.testing.assert_array_equal(without_islands(people, np.ones((16, 16)), 1.0), people)
+    np.testing.assert_array_equal(without_islands(people, 1.0), people)
 
 
 def test_false_islands_are_as_rare_as_they_should_be():
@@ -377,7 +383,7 @@ def test_false_islands_are_as_rare_as_they_should_be():
 
 def test_people_of_whom_nothing_is_found_are_left_as_they_are():
     nobody = np.zeros((2, 8, 8))
-    np.testing.assert_array_equal(without_islands(nobody, np.ones((8, 8)), 1.0), nobody)
+    np.testing.assert_array_equal(without_islands(nobody, 1.0), nobody)
 
 
 # Where people are in them ---------------------------------------------------------------------

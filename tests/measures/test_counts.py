@@ -135,7 +135,10 @@ def test_people_and_their_noise_are_those_of_the_head_count_and_all_cells(monkey
     expected = (1 / of_head + 1 / of_cells) ** -0.5
     assert model.diagnostics["people_noise"] == pytest.approx(expected)
     people = shrunk_counts(heads[:, 0].astype(float), 2 / head.epsilon**2)
-    assert typical == np.median(people)
+    stiffer = seen["view"].windows.choice.stiffer
+    assert typical == pytest.approx(
+        np.median(people) / (stiffer[0, 2] if len(stiffer) else 1) ** 0.5
+    )
     summed = shrunk_counts(cells.sum(axis=1).astype(float), of_cells)
     together = (people / of_head + summed / of_cells) / (1 / of_head + 1 / of_cells)
     np.testing.assert_allclose(model.diagnostics["people_per_time"], together)

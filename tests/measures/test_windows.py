@@ -306,10 +306,11 @@ def test_what_noise_explains_is_what_curves_leave_of_it():
     rows = choice.bendings(motions, t, windows, 1.0, 0.04)
     assert len(rows) > 1
     noise = 0.2 * rng.standard_normal((12, 20_000))
-    for bending, left in rows.tolist():
+    for bending, left, shared in rows.tolist():
         curves_read = choice.curves_of_means(t, windows, bending) @ noise
         rest = noise - choice.window_means(windows) @ curves_read
         assert np.square(rest).mean() == pytest.approx(left, rel=0.03)
+        assert np.square(curves_read).mean() == pytest.approx(0.04 * shared, rel=0.03)
     assert np.all(np.diff(rows[:, 1]) > 0)
 
 

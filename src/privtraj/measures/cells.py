@@ -181,7 +181,7 @@ def completed(
         if found > 0:
             distance = distance_transform_edt(grid == 0)
             around = np.fft.irfftn(tail * np.fft.rfftn(grid / found, wide, axes), wide, axes)
-            place = inside * np.maximum(around[(slice(n - 1, -1),) * d], 0.0)
+            place = np.where(inside, np.maximum(around[(slice(n - 1, -1),) * d], 0.0), 0.0)
         if 0 < found < people[t] / 2:
             missed[t] = people[t] - found
         away = (distance > 0) & (place > 0)
