@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privtraj.measures.averages import TimeModes, filtered, time_average
 from privtraj.measures.cells import estimate
+from privtraj.measures.over_time import filtered, time_average
 from privtraj.privacy.noise import SeededSource, laplace_integers, laplace_variance
 
 EPSILON = 1.0
@@ -20,7 +20,7 @@ def average_of(exact, seed=0, gaps=None, people=None):
     times = len(exact)
     gaps = np.ones(times - 1) if gaps is None else gaps
     people = exact.sum(axis=1).astype(float) if people is None else people
-    return time_average(noisy(exact, seed).astype(float), NOISE, TimeModes.of(people, gaps))
+    return time_average(noisy(exact, seed).astype(float), NOISE, people, gaps)
 
 
 def still(times=12, cells=200, seed=1):
@@ -64,8 +64,7 @@ def test_what_never_changes_is_kept_exactly_also_where_sizes_differ():
     people = np.array([300.0, 900.0, 150.0, 600.0, 600.0])
     shares = np.random.default_rng(0).dirichlet(np.ones(50))
     exact = people[:, None] * shares
-    over_time = TimeModes.of(people, np.array([0.1, 2.0, 0.5, 1.0]))
-    average = time_average(exact, NOISE, over_time)
+    average = time_average(exact, NOISE, people, np.array([0.1, 2.0, 0.5, 1.0]))
     np.testing.assert_allclose(average.matrix @ exact, exact, rtol=1e-9)
 
 
@@ -89,11 +88,10 @@ def test_near_times_are_averaged_more_than_distant_ones():
 
 
 def test_one_time_and_no_people_at_all_are_averaged_without_complaint():
-    alone = time_average(np.ones((1, 9)), NOISE, TimeModes.of(np.ones(1), np.empty(0)))
+    alone = time_average(np.ones((1, 9)), NOISE, np.ones(1), np.empty(0))
     np.testing.assert_array_equal(alone.matrix, np.eye(1))
     for value in (0.0, -3.0):
-        over_time = TimeModes.of(np.ones(4), np.ones(3))
-        average = time_average(np.full((4, 9), value), NOISE, over_time)
+        average = time_average(np.full((4, 9), value), NOISE, np.ones(4), np.ones(3))
         assert np.isfinite(average.matrix).all()
         assert (average.draws > 0).all()
 
@@ -124,13 +122,12 @@ def test_the_filter_is_what_its_formula_says():
     rng = np.random.default_rng(0)
     people, gaps = rng.uniform(50, 90, times), rng.uniform(0.5, 2, times - 1)
     counts = 3 * rng.standard_normal((times, side, side)) + 10 * (np.indices((side, side))[0] < 3)
-    over_time = TimeModes.of(people, gaps)
-    made = filtered(counts, NOISE, over_time)
+    modes = time_average(counts.reshape(times, -1), NOISE, people, gaps).modes
+    made, draws = filtered(counts, NOISE, modes)
 
     along = np.cos(np.pi * np.outer(np.arange(side), np.arange(side) + 0.5) / side)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
-    of_time = over_time.modes.T * over_time.size
-    basis = np.kron(of_time, np.kron(along, along))
+    basis = np.kron(modes.T, np.kron(along, along))
     np.testing.assert_allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-12)
     found, bands = basis @ counts.ravel(), []
     for f in range(times):
@@ -145,18 +142,19 @@ def test_the_filter_is_what_its_formula_says():
         square = np.mean(found[mine] ** 2)
         kept[mine] = max(square - variance, 0) / square
     assert 0 < kept.min(initial=1, where=kept > 0) < 0.9
-    np.testing.assert_allclose(made.counts.ravel(), basis.T @ (kept * found), atol=1e-9)
+    np.testing.assert_allclose(made.ravel(), basis.T @ (kept * found), atol=1e-9)
     noise = np.einsum("fc,f,fc->c", basis, kept**2, basis)
-    np.testing.assert_allclose(1 / made.draws.ravel(), noise, rtol=1e-9)
+    np.testing.assert_allclose(1 / draws.ravel(), noise, rtol=1e-9)
 
 
 @pytest.mark.parametrize("gaps", [None, np.ones(3)])
 def test_noise_alone_is_filtered_away_and_a_people_that_fills_the_box_is_kept(gaps):
-    over_time = TimeModes.of(np.ones(4), gaps)
     nobody = noisy(np.zeros((4, 32, 32), dtype=np.int64), seed=1).astype(float)
-    assert np.square(filtered(nobody, NOISE, over_time).counts).mean() < 0.1 * NOISE
-    everybody = np.full((4, 32, 32), 7.0)
-    np.testing.assert_allclose(filtered(everybody, NOISE, over_time).counts, 7.0, rtol=1e-9)
+    modes = time_average(nobody.reshape(4, -1), NOISE, np.ones(4), gaps).modes
+    smooth, _ = filtered(nobody, NOISE, modes, gaps is not None)
+    assert np.square(smooth).mean() < 0.1 * NOISE
+    everybody, _ = filtered(np.full((4, 32, 32), 7.0), NOISE, modes, gaps is not None)
+    np.testing.assert_allclose(everybody, 7.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -13,7 +13,6 @@ from scipy.stats import norm
 
 from privtraj.measures import cells as constants
 from privtraj.measures.cells import (
-    averages_of,
     bandwidths,
     blocks,
     estimate,
@@ -44,11 +43,12 @@ def noisy(exact, epsilon, seed):
 def read_once(counts, epsilon, poolings, smooth=False):
     """People (side, ...) read from counts of one time, with so many sizes of blocks, and with the
     filter or without."""
-    averaged = averages_of(counts[None], epsilon, np.ones(1))
-    if not smooth:
-        nothing = averaged.filtered._replace(counts=np.zeros_like(averaged.counts))
-        averaged = averaged._replace(filtered=nothing)
-    return reading(averaged, epsilon, poolings)[0]
+    inside, without = np.ones(counts.shape, bool), (0 * counts[None], np.ones_like(counts[None]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(constants, "MAX_POOLINGS", poolings)
+        if not smooth:
+            patch.setattr(constants, "filtered", lambda *_: without)
+        return reading(counts[None], inside, epsilon, np.ones(1))[0][0]
 
 
 def stands_out(counts, cells, epsilon):

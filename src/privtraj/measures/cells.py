@@ -10,7 +10,7 @@ one more. What is left is asked again in blocks of 2 and 4 cells a side, at 3^(-
 SIGNIFICANCE_EXPONENT) / 2, as these are larger if false: people too thinly spread for a cell stand
 out in a block, and a significant block shares its people among its cells as their own counts say.
 
-Counts are averaged over time first, as far as people stay (`averages`): a cell that is supported
+Counts are averaged over time first, as far as people stay (`over_time`): a cell that is supported
 by its own past and future stands out, one that noise has filled once does not. So does a cell that
 stands out of the counts as filtered over space and time, by the noise that is left in it.
 
@@ -60,8 +60,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtraj.base.arrays import Floats, Ints, Mask, along_z_curve, systematic
 from privtraj.domain.domain import Plot
-from privtraj.measures.averages import Filtered, TimeAverage, TimeModes, filtered, time_average
-from privtraj.measures.over_time import GridMeasure
+from privtraj.measures.over_time import GridMeasure, TimeAverage, filtered, time_average
 from privtraj.privacy.noise import laplace_variance
 
 SIGNIFICANCE_EXPONENT = 1.4  # chance of a false cell: cells^-1.4 / 2. At 1.6 groups of people who
@@ -94,19 +93,6 @@ class Reading(NamedTuple):
     side: float
 
 
-class Averaged(NamedTuple):
-    """Noisy counts (T, side, ...), and as filtered.
-
-    inside: (side, ...) which cells are in the domain.  over_time: how to average counts of these
-    cells, and of blocks of 2^k a side.
-    """
-
-    counts: Floats
-    inside: Mask
-    over_time: list[TimeAverage]
-    filtered: Filtered
-
-
 def estimate(
     counts: NDArray[np.int64],
     cells_per_side: int,
@@ -122,11 +108,12 @@ def estimate(
     inside: (cells_per_side, ...) which cells are in the domain; None for all.
     """
     grid = counts.astype(np.float64).reshape(-1, *(cells_per_side,) * dimensions)
-    averaged = averages_of(grid, epsilon, people, gaps, inside)
-    held = without_islands(reading(averaged, epsilon), epsilon)
-    found = held.reshape(len(people), -1).sum(axis=1)
-    shares = np.minimum(found / people, 1.0)
-    readings = completed(held, averaged, people, laplace_variance(epsilon))
+    within = np.ones(grid.shape[1:], bool) if inside is None else inside
+    grid *= within
+    held, matrix = reading(grid, within, epsilon, people, gaps)
+    held = without_islands(held, epsilon)
+    shares = np.minimum(held.reshape(len(people), -1).sum(axis=1) / people, 1.0)
+    readings = completed(held, grid, within, matrix, people, laplace_variance(epsilon))
     trusted = np.flatnonzero(shares > 1 / 2)
     for silent in np.flatnonzero(shares == 0):
         if len(trusted):
@@ -159,15 +146,16 @@ def as_reading(grid: Floats, per_side: int | None = None, corner: Ints | int = 0
 
 
 def completed(
-    held: Floats, averaged: Averaged, people: Floats, noise_variance: float
+    held: Floats, noisy: Floats, inside: Mask, matrix: Floats, people: Floats, noise_variance: float
 ) -> list[Reading]:
     """Significant people (T, side, ...), and those who are clear only together.
 
-    people: (T,) in all.  noise_variance: of a count.
+    noisy: (T, side, ...) counts.  matrix: (T, T) by which they are averaged over time.  people:
+    (T,) in all.  noise_variance: of a count.
     """
     from scipy.ndimage import distance_transform_edt
 
-    n, d, inside = len(averaged.inside), averaged.inside.ndim, averaged.inside
+    n, d = len(inside), inside.ndim
     # tails of a person in the middle, as a Fourier transform: of 2 n numbers, one more than it
     # takes, which is faster
     wide, axes = (2 * n,) * d, range(d)
@@ -191,8 +179,7 @@ def completed(
         number = max(number, int(shells[t].max()) + 1)
     sums, noise = np.zeros((2, number, len(people)))  # of each time
     errors = np.zeros((number, 1))  # of all
-    matrix = averaged.over_time[0].matrix
-    shown = matrix @ averaged.counts.reshape(len(people), -1)
+    shown = matrix @ noisy.reshape(len(people), -1)
     for s in range(number):
         some = (shells == s).reshape(shown.shape)
         sums[s] = (some * shown).sum(axis=1)
@@ -236,50 +223,43 @@ def completed(
     return readings
 
 
-def averages_of(
-    counts: Floats,
-    epsilon: float,
-    people: Floats,
-    gaps: Floats | None = None,
-    inside: Mask | None = None,
-) -> Averaged:
-    """The counts (T, side, ...), and how to average them. Outside the domain are no cells, and no
-    counts."""
-    inside = np.ones(counts.shape[1:], bool) if inside is None else inside
-    grids, variance = [counts * inside], laplace_variance(epsilon)
+def reading(
+    noisy: Floats, inside: Mask, epsilon: float, people: Floats, gaps: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """People (T, side, ...) in significant cells, then in significant blocks of those left; and the
+    matrix (T, T) by which cells are averaged over time.
+
+    noisy: (T, side, ...) counts, 0 outside the domain.  people: (T,) in all.
+    """
+    grids, variance, doubled = [noisy], laplace_variance(epsilon), 2**inside.ndim
     while grids[-1].shape[1] % 2 == 0 and grids[-1].shape[1] >= 4:
         grids.append(blocks(grids[-1], 1))
-    doubled, modes = 2 ** (counts.ndim - 1), TimeModes.of(people, gaps)
     over_time: list[TimeAverage] = []
     for k in reversed(range(len(grids))):  # larger blocks tell smaller ones how people move
         least = over_time[-1].amplitude / doubled if over_time else 0.0
-        flat = grids[k].reshape(len(counts), -1)
-        over_time.append(time_average(flat, doubled**k * variance, modes, least))
-    return Averaged(grids[0], inside, over_time[::-1], filtered(grids[0], variance, modes))
-
-
-def reading(averaged: Averaged, epsilon: float, poolings: int = MAX_POOLINGS) -> Floats:
-    """People (T, side, ...) in significant cells, then in significant blocks of those left."""
-    noisy, inside, over_time, smooth = averaged
+        flat = grids[k].reshape(len(people), -1)
+        over_time.append(time_average(flat, doubled**k * variance, people, gaps, least))
+    average, *of_blocks = reversed(over_time)
     at_times, places = (-1, *(1,) * inside.ndim), int(np.count_nonzero(inside))
-    counts = np.tensordot(over_time[0].matrix, noisy, 1)
+    counts = np.tensordot(average.matrix, noisy, 1)
     free = np.broadcast_to(inside.astype(np.float64), counts.shape)
-    draws = over_time[0].draws.reshape(at_times)
+    draws = average.draws.reshape(at_times)
     kept = significant(counts, free, draws, epsilon, places=places)
-    kept |= significant(smooth.counts, free, smooth.draws, epsilon, places=places)
-    people = np.where(kept, np.maximum(counts, 0.0), 0.0)
-    for k in range(1, min(poolings + 1, len(over_time))):
+    smooth, draws = filtered(noisy, variance, average.modes, gaps is not None)
+    kept |= significant(smooth, free, draws, epsilon, places=places)
+    held = np.where(kept, np.maximum(counts, 0.0), 0.0)
+    for k, of_block in enumerate(of_blocks[:MAX_POOLINGS], start=1):
         cells = blocks(np.where(kept, 0.0, free), k)
-        left = np.tensordot(over_time[k].matrix, blocks(np.where(kept, 0.0, noisy), k), 1)
+        left = np.tensordot(of_block.matrix, blocks(np.where(kept, 0.0, noisy), k), 1)
         known = blocks(kept.astype(np.int64), k) > 0
-        draws = over_time[k].draws.reshape(at_times)
+        draws = of_block.draws.reshape(at_times)
         crowded = significant(left, cells, draws, epsilon, known, places)
         added = spread_out(crowded, k) & ~kept & (free > 0)
         own = np.where(added, np.maximum(counts, 0.0), 0.0)
         share = own / np.maximum(spread_out(blocks(own, k), k), 1e-300)
-        people += share * spread_out(left, k)
+        held += share * spread_out(left, k)
         kept |= added
-    return people
+    return held, average.matrix
 
 
 def without_islands(people: Floats, epsilon: float) -> Floats:

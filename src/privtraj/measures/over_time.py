@@ -1,5 +1,32 @@
-"""What neighbouring times know of each other: masses travel little, curves pass through windows.
-Everything here is post-processing of released numbers.
+"""What neighbouring times know of each other: counts are averaged, masses travel little, and curves
+pass through windows. Everything here is post-processing of released numbers.
+
+Averages.  A cell's people over T times are a level and a random walk about it, in shares of each
+time's people; for all cells of one size the walk has one amplitude A, in units of their noise:
+    c_t = N_t (level + walk_t) + noise_t,      walk ~ N(0, A v L^+),      noise_t ~ N(0, v / l_t),
+L the quadratic form  sum_t (x_{t+1} - x_t)^2 / dt_t  with mean dt 1, v the variance of a count of
+mean size, l_t = (N_t / mean N)^2. In the modes of L against l, of rates w_f, this reads
+    a_f ~ N(0, (1 + s_f) v),      s_f = A / w_f,
+and the posterior mean keeps s_f / (1 + s_f) of mode f and all of the level. A has the largest
+evidence, each cell's weighed by the people in it,
+    sum_j m_j sum_f [ a_fj^2 / v_j  s_f / (1 + s_f) - log(1 + s_f) ] / 2,
+m_j the cell's mean count, signed: noise moves the level and the modes independently, so that empty
+cells, which are many and do not change, add up to no opinion. Where people stay A is 0 and T times
+count as one; where they move all is left as counted. `CAUTION` times A is used, for to average
+people who move blurs them, and squared W2 minds that more than noise.
+
+Cells so small that one person is in each cannot tell who moves from who is there by chance, but
+blocks of them can, and who leaves a block leaves the cell: a block of b cells has b times the noise
+and b^2 times the squared change, so A of the cells is at least that of the blocks over b.
+
+Filter.  People who move leave their cells, but crowds of them are smooth in space and time
+together. In cosines over space and the modes over time noise has the same variance v everywhere,
+and people are in few: of a band with mean square e is kept the share that noise does not explain,
+    (e - v)+ / e,
+Wiener's filter with the spectrum that was seen. A band is an octave of the frequency over space by
+one of the mode over time; all people together are kept. Filtered counts tell where people are:
+crowds stand out of the noise that no cell does. How many there are is told by the averages, which
+do not blur edges.
 
 Masses.  Noise and chance move the share of people in a place up and down from time to time; people
 do not jump to and fro. So the masses a_t of T noisy measures are replaced by the solution of
@@ -48,6 +75,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,6 +83,8 @@ from privtraj.base.arrays import Floats, Ints, Mask, systematic, total_variance
 from privtraj.base.space import hat_functions
 from privtraj.motion.process import matched
 
+CAUTION = 4.0  # times the estimated motion: 1 blurs people who move, 4, 8 and 32 do not, and 4
+# averages most; on stand-ins, three or four seeds, 2026-11-16
 FOLLOWED = 256  # people at each time whose motion is measured: a median, within a few percent
 BLOCKS_PER_SIDE = {1: 20, 2: 10, 3: 6}  # by d; bounds the work; set by hand, 2026-11
 BLOCKS_PER_SIDE_BEYOND = 4  # for more features
@@ -70,6 +100,7 @@ or four times as much has 4 or 6 % more error (benchmarks/regret.py, even seeds 
 ACTION = 1e-4
 """Of the squared first differences: settles what windows cannot tell."""
 
+_AMPLITUDES = np.append(0.0, np.geomspace(1e-2, 1e6, 25))  # of the slowest mode, in its noise
 _TINY, _FAR = 1e-150, 1e-200  # least scaling or message, least kernel: no product of two is 0
 
 
@@ -89,6 +120,80 @@ class GridMeasure:
     def since(self, first: int) -> GridMeasure:
         """From this time on."""
         return GridMeasure(*(getattr(self, one.name)[first:] for one in fields(self)))
+
+
+class TimeAverage(NamedTuple):
+    """matrix: (T, T) from counts to averages.  draws: (T,) of noise, averaged in each of them.
+
+    amplitude: A of the slowest mode, in its noise.  modes: (T, T) an orthonormal basis over time of
+    noise, from the level to what changes fastest, as columns times l_t^(1/2).
+    """
+
+    matrix: Floats
+    draws: Floats
+    amplitude: float
+    modes: Floats
+
+
+def time_average(
+    counts: Floats, noise_variance: float, people: Floats, gaps: Floats | None, least: float = 0.0
+) -> TimeAverage:
+    """The average that noisy counts (T, n) of people (T,) suggest, `gaps` (T - 1,) apart.
+
+    noise_variance: of one count; chance adds the cell's mean count to it.  gaps: in any unit; None
+    leaves every time by itself.  least: amplitude that blocks of these cells have shown.
+    """
+    if gaps is None or len(counts) == 1:
+        alone = np.eye(len(counts))
+        return TimeAverage(alone, np.ones(len(counts)), 0.0, alone)
+    size = people / people.mean()
+    steps = np.diff(np.eye(len(people)), axis=0)
+    form = steps.T @ (steps / (gaps / gaps.mean())[:, None])
+    from scipy.linalg import eigh
+
+    rates, modes = eigh(form, np.diag(size**2))
+    found = modes.T @ (size[:, None] * counts)  # modes of c_t / size_t, weighed by l_t
+    level = found[0] / np.sqrt((size**2).sum()) * np.sign(modes[0, 0])
+    energy = found[1:] ** 2 / (noise_variance + np.maximum(level, 0.0))
+    weights = level if level.sum() > 0 else np.ones_like(level)
+    slowness = rates[1] / rates[1:]
+    tried = _AMPLITUDES[:, None] * slowness  # s_f of every A
+    evidence = (energy @ weights) * tried / (1 + tried) - weights.sum() * np.log1p(tried)
+    amplitude = max(float(_AMPLITUDES[np.argmax(evidence.sum(axis=1))]), least)
+    signal = CAUTION * amplitude * slowness
+    modes = size[:, None] * modes
+    matrix = (modes * np.append(1.0, signal / (1 + signal))) @ modes.T
+    return TimeAverage(matrix, 1 / np.diag(matrix), amplitude, modes)
+
+
+def filtered(
+    counts: Floats, noise_variance: float, modes: Floats, together: bool = True
+) -> tuple[Floats, Floats]:
+    """Noisy counts (T, side, ...) as Wiener's filter has them, and of how many draws of noise each
+    of them is the average, (T, side, ...).
+
+    noise_variance: of one count; chance adds the mean count of all cells to it.  modes: (T, T) of
+    the average.  together: whether these are of times that know of each other.
+    """
+    from scipy.fft import dct, dctn, idctn
+
+    space, side = tuple(range(1, counts.ndim)), counts.shape[1]
+    found = np.tensordot(modes.T, dctn(counts, axes=space, norm="ortho"), 1)
+    of_space = np.frexp(np.linalg.norm(np.indices(counts.shape[1:]), axis=0))[1]  # octaves
+    of_time = np.frexp(np.arange(len(counts)) * together)[1].reshape(-1, *(1,) * len(space))
+    band = (of_time * (of_space.max() + 1) + of_space).ravel()
+    squares = np.bincount(band, found.ravel() ** 2) / np.maximum(np.bincount(band), 1)
+    variance = noise_variance + max(float(counts.mean()), 0.0)
+    shares = np.maximum(1 - variance / np.maximum(squares, 1e-300), 0.0)
+    kept = shares[band].reshape(counts.shape)
+    kept[(of_time.ravel() == 0, *(0,) * len(space))] = 1.0
+    # of one draw in every cell:  sum over modes and frequencies of the squared basis and shares
+    noise = np.tensordot(np.square(modes), kept**2, 1)
+    basis = np.square(dct(np.eye(side), axis=0, norm="ortho"))  # (frequency, cell)
+    for _ in space:  # each product moves its axis to the end
+        noise = np.tensordot(noise, basis, (1, 0))
+    values = idctn(np.tensordot(modes, kept * found, 1), axes=space, norm="ortho")
+    return values, 1 / np.maximum(noise, 1e-300)
 
 
 def pooled_over_time(
