@@ -111,7 +111,7 @@ def estimate(
     within = np.ones(grid.shape[1:], bool) if inside is None else inside
     grid *= within
     held, matrix = reading(grid, within, epsilon, people, gaps)
-    held = without_islands(held, epsilon)
+    held = without_islands(held, epsilon, int(np.count_nonzero(within)))
     shares = np.minimum(held.reshape(len(people), -1).sum(axis=1) / people, 1.0)
     readings = completed(held, grid, within, matrix, people, laplace_variance(epsilon))
     trusted = np.flatnonzero(shares > 1 / 2)
@@ -262,9 +262,12 @@ def reading(
     return held, average.matrix
 
 
-def without_islands(people: Floats, epsilon: float) -> Floats:
+def without_islands(people: Floats, epsilon: float, places: int | None = None) -> Floats:
     """People (T, side, ...) less those of islands that noise may have made: of n cells of all times
-    one such island is expected in n fits."""
+    one such island is expected in n fits.
+
+    places: how many cells of a time are in the domain; all of them by default.
+    """
     from scipy.ndimage import label, sum_labels
 
     island, count = label(people > 0, np.ones((3,) * people.ndim))
@@ -272,7 +275,8 @@ def without_islands(people: Floats, epsilon: float) -> Floats:
         return people
     numbers = np.arange(1, count + 1)
     held, cells = sum_labels(people, island, numbers), np.bincount(island.ravel())[1:]
-    real = np.append(False, held > _threshold(cells, epsilon, -2 * math.log(people.size)))
+    chance = -2 * math.log(len(people) * (places or people[0].size))
+    real = np.append(False, held > _threshold(cells, epsilon, chance))
     return np.where(real[island], people, 0.0)
 
 

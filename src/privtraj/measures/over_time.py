@@ -184,7 +184,7 @@ def filtered(
     band = (of_time * (of_space.max() + 1) + of_space).ravel()
     squares = np.bincount(band, found.ravel() ** 2) / np.maximum(np.bincount(band), 1)
     variance = noise_variance + max(float(counts.mean()), 0.0)
-    shares = np.maximum(1 - variance / np.maximum(squares, 1e-300), 0.0)
+    shares = np.maximum(squares - variance, 0.0) / np.maximum(squares, 1e-300)
     kept = shares[band].reshape(counts.shape)
     kept[(of_time.ravel() == 0, *(0,) * len(space))] = 1.0
     # of one draw in every cell:  sum over modes and frequencies of the squared basis and shares
