@@ -160,7 +160,7 @@ def test_noise_alone_is_filtered_away_and_a_people_that_fills_the_box_is_kept(ga
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crowd_that_moves_is_seen_though_none_of_its_cells_stands_out(seed):
     rng = np.random.default_rng(seed)
-    times, side, people = 16, 16, 80
+    times, side, people = 16, 16, 50
     middle = np.linspace(0.25, 0.75, times)
     exact = np.zeros((times, side, side), dtype=np.int64)
     for t in range(times):
@@ -169,5 +169,5 @@ def test_a_crowd_that_moves_is_seen_though_none_of_its_cells_stands_out(seed):
     counts = noisy(exact.reshape(times, -1), seed)
     measure = estimate(counts, side, EPSILON, np.full(times, float(people)), 2, np.ones(times - 1))
     mean = np.einsum("tj,tjd->td", measure.weights, measure.centres)
-    assert np.abs(mean - middle[:, None]).mean() < 0.04  # a step in four; .07 without the filter
-    assert (measure.significant > 0.5).mean() > 0.8
+    assert np.abs(mean - middle[:, None]).mean() < 0.025  # .027 to .039 without the filter
+    assert measure.significant.mean() > 0.7  # .40 to .51 without it
