@@ -180,10 +180,11 @@ def completed(
     sums, noise = np.zeros((2, number, len(people)))  # of each time
     errors = np.zeros((number, 1))  # of all
     shown = matrix @ noisy.reshape(len(people), -1)
+    of_cell = noise_variance * (matrix @ matrix.T)  # covariance over time
     for s in range(number):
         some = (shells == s).reshape(shown.shape)
         sums[s] = (some * shown).sum(axis=1)
-        covariance = noise_variance * (matrix @ matrix.T) * (some.astype(np.float64) @ some.T)
+        covariance = of_cell * (some.astype(np.float64) @ some.T)
         noise[s] = covariance.diagonal()
         errors[s] = math.sqrt(covariance.sum())
     # how likely each share is beside none; how far people reach is the same for all shells
